@@ -341,3 +341,16 @@ def test_results_of_a_detector_are_a_list_to_correct(tmp_path, capsys):
     assert boxes == [pytest.approx([10, 20, 30, 30.5]), pytest.approx([0, 0, 80, 20])]
     again = darkroom.convert(out, tmp_path / "again")
     assert again.objects.written == 2
+
+
+def test_a_least_score_is_from_0_to_1(tmp_path, capsys):
+    first = convert(tmp_path, [[CAT]])
+    out = tmp_path / "out"
+    command = ["inspect", first.output_dir, "--list", str(out), "--format", "coco"]
+    assert main([*command, "--results", "results.json", "--min-score", "30"]) == 2
+    assert "--min-score is 30.0, expected a number from 0 to 1." in capsys.readouterr().err
+    for score, problem in ((1.01, "is 1.01, expected a number from 0 to 1"), ("0", "is not a nu")):
+        with pytest.raises(UsageError, match=f"min_score {problem}"):
+            write_annotations(first.output_dir, out, "coco", min_score=score)
+    assert not out.exists()
+    write_annotations(first.output_dir, out, "coco", min_score=np.float32(0.5))

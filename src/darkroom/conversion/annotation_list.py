@@ -23,7 +23,7 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.headers import JPEG
 from darkroom.images.pixels import encode_stored
-from darkroom.options.checks import check_known
+from darkroom.options.checks import as_python, check_known, check_number
 from darkroom.runtime import progress
 from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import format_count, list_first
@@ -139,18 +139,20 @@ def write_annotations(
             the objects, for people who correct them, of the splits that it is about.
         annotations: The file of COCO that the detector had, or `labels.txt`, as for
             `darkroom.evaluate`.
-        min_score: The least score of a result that is written.
+        min_score: The least score of a result that is written, 0 to 1.
 
     Returns:
         The counts.
 
     Raises:
-        UsageError: The form is unknown or needs `output_dir`, or the dataset has no boxes.
+        UsageError: The form is unknown or needs `output_dir`, the dataset has no boxes, or
+            `min_score` is not from 0 to 1.
         DataError: There is no dataset in the folder, or it is damaged.
         OutputError: A folder has files, or is in the dataset.
         OSError: A file cannot be read or written.
     """
     check_known([format], FORMS, "Lists are not written as")
+    check_number("min_score", as_python(min_score), 0, 1)
     source, target = find_named_data(directory), storage.absolute(folder)
     images = None if output_dir is None else storage.absolute(output_dir)
     for place in filter(None, (target, images)):

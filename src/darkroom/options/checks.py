@@ -135,6 +135,18 @@ def check_count(name: str, value: object, least: float | None, most: float | Non
         raise UsageError(f"{name} is {format_number(value)}, which is too large.")
 
 
+def check_number(name: str, value: Any, least: float | None, most: float | None) -> None:
+    """Checks that an option is a number, in its limits if it has both; true and false are not.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if not is_number(value):
+        raise UsageError(f"{name} is not a number.", "Write it without quotes.")
+    if least is not None and most is not None and not least <= value <= most:
+        raise UsageError(f"{name} is {value!r}, expected a number from {least:g} to {most:g}.")
+
+
 def encode_json(values: Any) -> str:
     """Returns values as JSON text that no service changes on its way into a container."""
     # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in texts of a container,

@@ -18,7 +18,7 @@ from darkroom.options.checks import (
     as_python,
     check_choice,
     check_count,
-    is_number,
+    check_number,
     is_table_of_texts,
 )
 
@@ -256,11 +256,6 @@ def check_value(field: OptionField, value: Any) -> None:
     elif field.kind == "int":
         check_count(field.name, value, known.least, known.most)
     elif field.kind == "float":
-        if not is_number(value):
-            raise UsageError(f"{field.name} is not a number.", "Write it without quotes.")
-        least, most = known.least, known.most
-        if least is not None and most is not None and not least <= value <= most:
-            limits = f"from {least:g} to {most:g}"
-            raise UsageError(f"{field.name} is {value!r}, expected a number {limits}.")
+        check_number(field.name, value, known.least, known.most)
     elif (kind := _KINDS.get(field.kind)) and not kind.is_one(value):
         raise UsageError(f"{field.name} is not {kind.name}.", kind.hint)
