@@ -424,9 +424,13 @@ def test_a_dataset_that_cannot_be_exchanged_stays(tmp_path, world):
 
 
 # An output is held when the work begins; a base elsewhere never is.
-@pytest.mark.parametrize(("where", "moment"), [("update", "_plan"), ("base", "_begin")])
+# Without a new image the list is that of the dataset: no rows are planned.
+@pytest.mark.parametrize(
+    ("where", "moment", "added"),
+    [("update", "_plan", 1), ("update", "_plan", 0), ("base", "_begin", 1)],
+)
 def test_a_base_that_another_run_replaces_meanwhile_is_never_mixed_in(
-    tmp_path, world, monkeypatch, where, moment
+    tmp_path, world, monkeypatch, where, moment, added
 ):
     root = tmp_path / "records"
     original, before = getattr(ConversionJob, moment), []
@@ -446,8 +450,10 @@ def test_a_base_that_another_run_replaces_meanwhile_is_never_mixed_in(
             world.rows = rows
         return found
 
-    world.add(1)
+    world.add(added)
     source = shutil.copy(world.write_list(), world.folder / "given.csv")
+    if not added:
+        convert(source, root, update=True)
     monkeypatch.setattr(ConversionJob, moment, replace_meanwhile)
     output = {"update": root, "base": tmp_path / "new"}[where]
     given = {"update": True} if where == "update" else {"base": str(root)}
@@ -456,7 +462,7 @@ def test_a_base_that_another_run_replaces_meanwhile_is_never_mixed_in(
     assert [read_shards(root)] == before
     assert darkroom.verify(root).is_sound
     assert not (tmp_path / "new" / "dataset.json").exists()
-    assert convert(source, output, **given).written == 41
+    assert convert(source, output, **given).written == 40 + added
 
 
 def test_a_damaged_record_is_made_from_its_source(tmp_path, world, count_reads):

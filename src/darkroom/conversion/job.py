@@ -202,9 +202,14 @@ class ConversionJob:
 
         Raises:
             DataError: It did, but its files are damaged.
+            StorageError: Another run has replaced the dataset that is updated.
         """
         found = None if self.overwrite else output.find_finished(manifest, self.conversion)
-        return found and self._describe(*found, manifest, already_complete=True)
+        if found:
+            return self._describe(*found, manifest, already_complete=True)
+        # Of the list of that dataset no rows were written: it was finished when it was read.
+        manifest.find_base()
+        return None
 
     def _find_repair(self, done: ConversionResult, manifest: Manifest) -> ConversionJob | None:
         """Returns the job that makes again what a finished dataset lacks; None if that is nothing.
