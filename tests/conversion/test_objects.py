@@ -281,6 +281,13 @@ def test_images_that_exif_turns_have_their_boxes_where_people_see_them(folder):
     shares = {"width": 1, "height": 1, "objects": [{"label": "cat", "box": [0, 0.5, 0.25, 1]}]}
     with pytest.raises(DataError, match="ambiguous_orientation"):
         convert(folder, [shares], out="shares")
+    convert(folder, [shares, [DOG]])
+    line = json.loads((folder / "out/rejects.jsonl").read_text())
+    line["objects"]["orientation"] = "stored"
+    (folder / "said.jsonl").write_text(json.dumps(line))
+    result = darkroom.convert(folder / "said.jsonl", folder / "out", update=True, append=True)
+    assert (result.rejected, result.objects.written) == ({}, 2)
+    assert read_examples(folder / "out")["0.png"]["image/object/bbox/xmax"] == [0.5]
     convert(folder, [shares], out="stored", box_orientation="stored")
     assert read_examples(folder / "stored")["0.png"]["image/object/bbox/xmax"] == [0.5]
 

@@ -25,8 +25,10 @@ from darkroom.storage.parquet import read_batches
 
 REJECT_HINTS: Mapping[str, str] = {
     "animated": "Save one frame as a separate file.",
-    "ambiguous_orientation": "Say where the boxes are: --box-orientation upright, as the image is "
-    "shown, or stored, as its file has it (box_orientation= in Python).",
+    "ambiguous_orientation": "Say where the boxes are: upright, as the image is shown, or stored, "
+    'as its file has it. For single images, change "orientation" to "upright" or "stored" in their '
+    "lines of rejects.jsonl, and append these (--update --append). --box-orientation "
+    "(box_orientation= in Python) holds for all images of the list, whatever size it declares.",
     "bad_annotation": "Correct the file of annotations that the detail names.",
     "bad_box": "Give the object a box with four numbers, the left and upper side first.",
     "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
