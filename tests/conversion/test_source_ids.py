@@ -172,6 +172,34 @@ def test_ids_are_compared_with_those_of_the_dataset_to_which_a_list_is_appended(
     assert darkroom.verify(folder / "out").is_sound
 
 
+NOTES = {
+    "an id that another image has": (2, "1.png and 2.png both have the id '2'"),
+    "an id that is not a number": (
+        "b",
+        "2.png has the id 'b', which is not a whole number of 63 bits",
+    ),
+    "an id that no other image has": (3, None),
+}
+
+
+@pytest.mark.parametrize("which", NOTES)
+def test_an_update_says_why_all_images_get_other_ids(folder, monkeypatch, which):
+    new, why = NOTES[which]
+    notes: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.warn", notes.append)
+    darkroom.convert(write_coco(folder, {"0.png": 1, "1.png": 2}), folder / "out")
+    more = write_coco(folder, {"2.png": new}, "more.json")
+    darkroom.convert(more, folder / "out", update=True, append=True)
+    more = write_coco(folder, {"3.png": 2}, "again.json")
+    if why:  # They are made of keys already.
+        darkroom.convert(more, folder / "out", update=True, append=True)
+    assert notes == [
+        f"image/source_id of every record is another one now, made of its key: {why}. Results of a "
+        "model with the ids of before do not fit. To keep them, give each new image a whole "
+        "number that no other image has."
+    ] * bool(why)
+
+
 @pytest.mark.parametrize("more", [{"update": True}, {"update": True, "append": True}])
 def test_an_image_without_an_id_keeps_that_of_the_dataset(folder, more):
     """A list of YOLO or Pascal VOC has none."""

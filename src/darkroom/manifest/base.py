@@ -51,6 +51,7 @@ CREATE OR REPLACE TEMP TABLE taken AS SELECT listed.row, "order", base.* EXCLUDE
 FULL JOIN (SELECT id, row, "order", hash(size, mtime) AS state,
     CASE WHEN declared = '' THEN {_SPLIT} END AS hashed FROM parsed) AS listed USING (id)
 """
+_HAS_IDS = "SELECT {old_image_id} = source_id::VARCHAR FROM base_index LIMIT 1"
 _COUNTS = "SELECT max(span), count(*) FILTER (row IS NULL) FROM taken"
 # With the order as a condition, whoever asks for a range of it joins the rows of that range alone.
 _LISTED = """
@@ -175,13 +176,13 @@ class Base:
             more += f", try_cast(extra.{FOLD} AS TINYINT) AS old_fold"
         # An image of which an object was lost differs, and is read again: so that counts again.
         column = "label" if kind.listed is None else "listed"
-        says, old_image_id, number = "NULL", "NULL::VARCHAR", None
+        says, old_image_id = "NULL", self._find_old_id(kind)
         if self._has_kind(kind):
-            if kind.image_id is not None and "source_id" in self.columns.names:
-                old_image_id, number = kind.image_id.format(column=column), "source_id"
+            number = old_image_id and "source_id"
             says = _hash_content(kind, column, self.has_inputs, number)
         connection.execute("CREATE TEMP TABLE known_rows (row BIGINT)")
-        connection.execute(_BASE.format(says=says, old_image_id=old_image_id, more=more))
+        found = old_image_id or "NULL::VARCHAR"
+        connection.execute(_BASE.format(says=says, old_image_id=found, more=more))
         connection.execute(_TAKEN)
         newest, removed = connection.execute(_COUNTS).fetchall()[0]
         may_be_known = (removed or self.planned) and not has_ids
@@ -266,6 +267,27 @@ class Base:
         may_be_same = self._has_kind(kind) and keeps_numbers and has_inputs == self.has_inputs
         says = _hash_content(kind, "label", has_inputs, source_id)
         return _OLD.format(is_same=f"said = {says}" if may_be_same else "FALSE")
+
+    def has_ids_of_list(self, connection: duckdb.DuckDBPyConnection, kind: TargetKind) -> bool:
+        """Tells whether its records have the ids of its list; all or none have.
+
+        Args:
+            connection: Has the views of `open`.
+            kind: What the images of the update are labelled with.
+        """
+        old_image_id = self._find_old_id(kind)
+        if old_image_id is None:
+            return False
+        found = connection.execute(_HAS_IDS.format(old_image_id=old_image_id)).fetchall()
+        return bool(found == [(True,)])
+
+    def _find_old_id(self, kind: TargetKind) -> str | None:
+        """Returns the SQL of the id that its list has for an image; None where it keeps none."""
+        if kind.image_id is None or not self._has_kind(kind):
+            return None
+        if "source_id" not in self.columns.names:
+            return None
+        return kind.image_id.format(column="label" if kind.listed is None else "listed")
 
     def _has_kind(self, kind: TargetKind) -> bool:
         """Tells whether its images are labelled with the same kind of target."""
