@@ -108,11 +108,10 @@ class Finding:
             JSON. A record has `row`, `uri`, `split` and `label`; the other record of a pair has the
             same names with the prefix `other_`. An object has `object`: its `number` in the image,
             from 1, and its `box`, left, top, right and bottom in pixels of the image as it is
-            shown; a result of a detector without an object has no number. If two copies have
-            different objects, `objects` says which. Pairs that look alike have their `difference`,
-            in bits of 256, and begin with the least. A label that is probably wrong has
-            `suggested`, and its `probability`, or for numbers `z`, the distance in standard
-            deviations.
+            shown; a result that matches no object has no number. If two copies have different
+            objects, `objects` says which. Pairs that look alike have their `difference`, in bits of
+            256, and begin with the least. A label that is probably wrong has `suggested`, and its
+            `probability`, or for numbers `z`, the distance in standard deviations.
         measured: Of a difference, how much was `found` and `allowed`, by what was measured.
         next_rows: Of labels that are probably wrong the next ones by doubt, for people who look on.
     """
