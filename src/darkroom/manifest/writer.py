@@ -230,16 +230,17 @@ def write_manifest(
     schema = given[0].schema
     check_placement(schema, options)
     sources = _add_planned(given, options, base)
-    with (
-        tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        explain_shortage(schema, scratch),
-    ):
-        staged = stage_rows(sources, options, scratch, count if schema.image else None)
-        if known and staged.fingerprint == known.fingerprint.partition("-")[0]:
-            return known
-        with open_database(scratch, threads=2) as connection:
-            rows = _Rows(connection, scratch, given, options, base)
-            manifest = rows.write(staged, folder, rejects_folder, named)
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        try:
+            staged = stage_rows(sources, options, scratch, count if schema.image else None)
+            if known and staged.fingerprint == known.fingerprint.partition("-")[0]:
+                return known
+            with open_database(scratch, threads=2) as connection:
+                rows = _Rows(connection, scratch, given, options, base)
+                manifest = rows.write(staged, folder, rejects_folder, named)
+        except OSError as error:
+            explain_shortage(error, schema, scratch)
+            raise
     write_manifest_info(folder, manifest)
     return manifest
 
