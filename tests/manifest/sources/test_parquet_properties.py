@@ -8,7 +8,7 @@ import decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.parsed import parse_rows
 
@@ -62,6 +62,8 @@ def path(tmp_path_factory):
 
 
 @given(tables().filter(lambda table: "split" not in table.column_names))
+@example(pa.table({"image_uri": [["a.jpg", "b.jpg"]]}))
+@example(pa.table({"image_uri": [[b"a.jpg", b"b.jpg"]]}))
 def test_every_row_is_an_entry_or_a_reject(path, table):
     pq.write_table(table, path)
     sources = open_sources(path)

@@ -107,9 +107,11 @@ def _find_image(cell: Any) -> str:
     if isinstance(cell, Mapping):
         return _NAMED if {*cell} == {"bytes", "path"} else ""
     is_long = isinstance(cell, str) and len(cell) > MAX_PATH_CHARACTERS
+    # Pixels; rows whose cells list texts are rejected.
     is_list = isinstance(cell, list | tuple) and len(cell) > 1
+    has_pixels = is_list and not isinstance(cell[0], str | bytes)
     is_array = getattr(cell, "ndim", 0) or hasattr(cell, "getbands")
-    return _OTHER if is_long or is_list or is_array else ""
+    return _OTHER if is_long or has_pixels or is_array else ""
 
 
 def _find_bytes(cell: Any, code: str = "cell") -> str:
