@@ -10,8 +10,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.commit import Dataset
-from darkroom.dataset.commit_fields import Decisions
+from darkroom.dataset.commit import Dataset, Decisions
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.labels import format_unannotated
 from darkroom.dataset.layout import INDEX_FOLDER

@@ -11,25 +11,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, sum_bytes, write_sums
-from darkroom.dataset.commit_fields import (
-    FORMAT_VERSION,
-    Count,
-    Decisions,
-    Feature,
-    Identifier,
-    ImageChecks,
-    Names,
-    Sha256,
-    Share,
-    Text,
-    check_some,
-)
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
     DATASET_FILE,
@@ -46,13 +33,44 @@ from darkroom.dataset.layout import (
 from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.pointer import find_data, parse_pointer
 from darkroom.errors import DataError, MissingPathError
-from darkroom.runtime.json_values import build_value
+from darkroom.runtime.json_values import (
+    Count,
+    Identifier,
+    Names,
+    Sha256,
+    Share,
+    Text,
+    build_value,
+    check_possible,
+    check_some,
+)
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
+FORMAT_VERSION = 3
 _MAX_COMMIT_BYTES = 1 << 26
 _COMMIT_FIELDS = frozenset(("format_version", "fingerprint", "features", "splits"))
 # Files that a conversion writes beside the splits before it commits.
 _MARKS = frozenset((WORK_FOLDER, INDEX_FOLDER, LABELS_FILE, REJECTS_FILE))
+_FEATURE_TYPES = ("bytes", "int64", "float")
+_CHECKS = ("full", "header")
+_ImageChecks = Annotated[str, lambda value: check_possible(value, value in _CHECKS)]
+
+
+class Decisions(TypedDict):
+    """The file of decisions that was applied, and how many of each action were.
+
+    Of those that were not, `changed` are about images with other bytes, and `gone` about images
+    that are not in the source.
+    """
+
+    sha256: Sha256
+    counts: dict[str, Count]
+
+
+class Feature(TypedDict):
+    """The type of a feature of a record: `bytes`, `int64` or `float`."""
+
+    type: Annotated[str, lambda value: check_possible(value, value in _FEATURE_TYPES)]
 
 
 @dataclass(frozen=True)
@@ -140,7 +158,7 @@ class Dataset:
     format_version: int
     fingerprint: Sha256
     options: dict[str, Any]
-    checks: ImageChecks
+    checks: _ImageChecks
     features: dict[str, Feature]
     labels: Names
     rows: Count

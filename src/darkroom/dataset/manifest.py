@@ -27,8 +27,7 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import labels, layout
 from darkroom.dataset.columns import list_values
-from darkroom.dataset.commit import Target
-from darkroom.dataset.commit_fields import Decisions
+from darkroom.dataset.commit import Decisions, Target
 from darkroom.dataset.index import OPTIONAL_COLUMNS
 from darkroom.dataset.named import find_named
 from darkroom.dataset.objects import ObjectCounts

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
-from darkroom.dataset.commit_fields import Count
+from darkroom.runtime.json_values import Count
 
 
 @dataclass(frozen=True)

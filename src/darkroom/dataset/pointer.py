@@ -15,7 +15,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE
 
-# That of the file that names a folder; a commit has that of `commit_fields`.
+# That of the file that names a folder; that of a commit is in `commit.py`.
 _FORMAT = 4
 _FIELDS = {"format_version", "dataset", "fingerprint"}
 _MAX_BYTES = 1 << 10

@@ -15,10 +15,9 @@ from functools import partial
 from typing import Annotated
 
 from darkroom import storage
-from darkroom.dataset.commit_fields import Sha256, Text
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
-from darkroom.runtime.json_values import parse_json
+from darkroom.runtime.json_values import Sha256, Text, parse_json
 
 DROP, RELABEL, MOVE, IGNORE = ACTIONS = ("drop", "relabel", "move", "ignore")
 MAX_DECISION_BYTES = 1 << 28

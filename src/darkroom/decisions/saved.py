@@ -14,11 +14,10 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from darkroom.dataset.commit_fields import Count, Sha256, Text
 from darkroom.decisions.files import hash_files
 from darkroom.decisions.lines import IGNORE, Decided, Decision
 from darkroom.errors import DataError
-from darkroom.runtime.json_values import parse_json
+from darkroom.runtime.json_values import Count, Sha256, Text, parse_json
 
 FORM = "darkroom decisions 1"
 # How a decision names an image, and what the index says of it beside.

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from darkroom.dataset.commit_fields import Decisions
+from darkroom.dataset.commit import Decisions
 from darkroom.dataset.schema import Schema
 from darkroom.decisions.files import hash_files
 from darkroom.decisions.lines import (

@@ -8,16 +8,42 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, TypeVar, Union, cast
 
 _Kind = TypeVar("_Kind")
 # Numbers of more bits are used nowhere.
 _MAX_INT = 1 << 63
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _PLAIN = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def check_possible(value: object, is_possible: bool) -> None:
+    """Raises ValueError for a value that is of its type, but cannot be."""
+    if not is_possible:
+        raise ValueError(f"{value!r:.80} is not a possible value")
+
+
+def check_some(value: Collection[object]) -> None:
+    """Raises ValueError for nothing."""
+    check_possible(value, bool(value))
+
+
+def _check_different(values: Collection[object]) -> None:
+    check_possible(values, len({*values}) == len(values))
+
+
+Count = Annotated[int, lambda value: check_possible(value, value >= 0)]
+Sha256 = Annotated[str, lambda value: check_possible(value, bool(_SHA256.fullmatch(value)))]
+# Without lone surrogates, which have no bytes, and without NUL, which no file name can have.
+Text = Annotated[str, lambda value: check_possible(value, b"\0" not in value.encode())]
+Names = Annotated[tuple[Text, ...], _check_different]
+Identifier = Annotated[str, lambda value: check_possible(value, value.isidentifier())]
+Share = Annotated[float, lambda value: check_possible(value, 0 <= value <= 1)]
 
 
 def parse_json(data: bytes | str, kind: type[_Kind]) -> _Kind:

@@ -20,8 +20,7 @@ from darkroom.conversion.output.attempts import RECORD_FILE, Attempt
 from darkroom.conversion.shards.shard import ShardReport
 from darkroom.dataset import example, journal, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum, find_changed, read_sums, write_sidecars
-from darkroom.dataset.commit import Dataset, Shard, SplitShards, write_commit
-from darkroom.dataset.commit_fields import FORMAT_VERSION
+from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, SplitShards, write_commit
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
 from darkroom.dataset.manifest import Manifest, read_manifest
 from darkroom.dataset.objects import ObjectCounts, add_objects
