@@ -87,7 +87,7 @@ def parse_augmentation(text: str) -> Augmentation:
     if not isinstance(text, str):
         raise UsageError(f"augment is {text!r}, expected text.", _HINT)
     if text == NO_AUGMENTATION:
-        return Augmentation()
+        return UNCHANGED
     values: dict[str, Any] = {}
     for part in re.split("[,_]", text):
         name, found = _parse_part(part.strip(), text)
@@ -142,3 +142,7 @@ def _check_range(name: str, value: Any, greatest: float) -> None:
         raise UsageError(
             f"{name} is {value!r}, expected two numbers above 0{limit}, the lesser one first."
         )
+
+
+# It leaves images as they are.
+UNCHANGED = Augmentation()

@@ -295,7 +295,8 @@ class InputOptions(ReadingFields):
                 f"service_job_name is {name!r}, but there is no service.",
                 "Give the service's address, or leave out service_job_name.",
             )
-        self.augmentation  # noqa: B018  checks it
+        if self.augment is not None:
+            parse_augmentation(self.augment)
 
     @property
     def augmentation(self) -> Augmentation:

@@ -17,7 +17,7 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.errors import DataError, UsageError
-from darkroom.options.augmentation import Augmentation
+from darkroom.options.augmentation import UNCHANGED
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
 from darkroom.reader.batches import Batch, NumpyArrays
@@ -373,7 +373,7 @@ class StoredImages(Sequence[tuple[Any, ...]]):
 
     def __init__(self, records: SplitRecords, views: ViewOptions, arrays: NumpyArrays) -> None:
         self._records = records
-        self._views = replace(views, augmentation=Augmentation())
+        self._views = replace(views, augmentation=UNCHANGED)
         self._arrays = arrays
 
     def __len__(self) -> int:

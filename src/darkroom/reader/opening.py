@@ -10,7 +10,7 @@ from typing import Any
 from darkroom.data.splits import RecordSplit
 from darkroom.dataset.splits import SPLITS, TRAIN, name_split
 from darkroom.errors import MissingExtraError, UsageError
-from darkroom.options.augmentation import Augmentation
+from darkroom.options.augmentation import UNCHANGED
 from darkroom.options.checks import check_choice, check_known
 from darkroom.options.input import InputOptions, choose_augmentation
 from darkroom.reader.decoding import ViewOptions
@@ -132,13 +132,13 @@ def _choose_views(
     Raises:
         UsageError: Images would be mixed after they were transformed, or a column is not there.
     """
-    augmentation = Augmentation()
+    augmentation = UNCHANGED
     if trains and is_sized:
         augmentation = choose_augmentation(options, split.target.kind).augmentation
         if transform is not None:
             # It changes images as its author wants; the rest is asked for by name.
             named = options.augment is not None
-            augmentation = augmentation if named else Augmentation()
+            augmentation = augmentation if named else UNCHANGED
             if augmentation.mixup:
                 raise UsageError(
                     "mixup is for images that have not been transformed.",
