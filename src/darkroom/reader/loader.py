@@ -23,7 +23,6 @@ from darkroom.options.input import InputOptions
 from darkroom.reader.batches import Batch, NumpyArrays
 from darkroom.reader.decoder_process import DecoderProcesses, find_processes
 from darkroom.reader.decoding import ViewOptions
-from darkroom.reader.draws import number_epoch
 from darkroom.reader.order import Order
 from darkroom.reader.records import SplitRecords
 from darkroom.runtime import by_name
@@ -267,7 +266,7 @@ class Loader:
             for number, start in enumerate(starts):
                 if processes and number > options.prefetch:
                     processes.start()
-                yield self._begin_batch(order, epoch, start, end, pool, processes)
+                yield self._begin_batch(order, start, end, pool, processes)
 
         try:
             yield from starmap(self._finish_batch, look_ahead(begin(), options.prefetch))
@@ -298,7 +297,6 @@ class Loader:
     def _begin_batch(
         self,
         order: Order | None,
-        epoch: int,
         start: int,
         end: int,
         pool: ThreadPoolExecutor,
@@ -316,7 +314,8 @@ class Loader:
         else:
             positions = positions[is_real]
         rows = order.find_rows(positions) if order else positions
-        number = number_epoch(options.seed, epoch)
+        # Nothing is random in an evaluation.
+        number = order.number if order else 0
         views, arrays = self._views, self._arrays
         ready = processes if processes and processes.are_ready else None
         what = self._records, rows, views, arrays, positions, number, pool, ready

@@ -47,6 +47,11 @@ class Order:
     kind: str = EXACT
     window: int = 1
 
+    @property
+    def number(self) -> int:
+        """What all random numbers of the epoch depend on; see `draws.number_epoch`."""
+        return number_epoch(self.seed, self.epoch)
+
     def find_rows(self, positions: Array) -> Array:
         """Returns the records at positions of the epoch, both int64 [N], counted from 0."""
         rows: Array = self._rows[positions]
@@ -64,7 +69,7 @@ class Order:
 
     def _shuffle(self, rows: Array) -> Array:
         # Not by a generator of NumPy, whose numbers may differ between versions.
-        bits = draw_bits(rows, number_epoch(self.seed, self.epoch), PLACE)
+        bits = draw_bits(rows, self.number, PLACE)
         shuffled: Array = rows[np.argsort(bits, kind="stable")]
         return shuffled
 
@@ -74,7 +79,7 @@ class Order:
         rows = np.concatenate(
             [np.arange(starts[file], starts[file + 1]) for file in self._shuffle(np.array(files))]
         )
-        late = draw_uniform(rows, number_epoch(self.seed, self.epoch), PLACE) * self.window
+        late = draw_uniform(rows, self.number, PLACE) * self.window
         read: Array = rows[np.argsort(np.arange(len(rows)) + late, kind="stable")]
         return read
 
