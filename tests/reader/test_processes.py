@@ -16,7 +16,7 @@ import pytest
 
 import darkroom
 from darkroom.errors import DataError, StorageError
-from darkroom.reader.memory import BatchMemory
+from darkroom.reader.batches import NumpyArrays
 
 pytest.importorskip("cv2")
 DECODERS = 4
@@ -117,21 +117,21 @@ threading.Thread(target=process.receive, daemon=True).start()
 
 
 def test_memory_is_used_again_once_nothing_refers_to_it():
-    memory = BatchMemory()
-    first = memory.make((3, 4))
+    arrays = NumpyArrays()
+    first = arrays.make_views((3, 4))
     first[:] = 1
     part = first[1:]
     address = first.ctypes.data
     del first
-    second = memory.make((3, 4))
+    second = arrays.make_views((3, 4))
     second[:] = 2
     assert (part == 1).all()
     del part
-    third = memory.make((2, 4))
+    third = arrays.make_views((2, 4))
     assert third.ctypes.data == address
     assert (third == 1).all()
     assert third.shape == (2, 4)
-    assert pickle.loads(pickle.dumps(memory)).make((1,)).shape == (1,)
+    assert pickle.loads(pickle.dumps(arrays)).make_views((1,)).shape == (1,)
 
 
 def test_threads_decode_where_no_process_starts(records, monkeypatch, caplog):
