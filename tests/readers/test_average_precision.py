@@ -11,13 +11,9 @@ import pytest
 import darkroom
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_index
-from darkroom.targets.boxes.precision import (
-    COMPARED_COLUMNS,
-    average_precision,
-    compare_results,
-    match_sizes,
-)
-from darkroom.targets.boxes.results import DetectorFiles
+from darkroom.targets.boxes.matching import read_truth
+from darkroom.targets.boxes.precision import COMPARED_COLUMNS, average_precision, match_sizes
+from darkroom.targets.boxes.results import DetectorFiles, read_detections
 
 from ..environments import make_environment
 from ..pictures import encode, make_noise
@@ -77,7 +73,8 @@ def test_average_precision_is_that_of_pycocotools(tmp_path, seed):
     index = read_index(str(tmp_path / "records/index"), COMPARED_COLUMNS)
     labels = read_dataset(str(tmp_path / "records")).labels
     files = DetectorFiles(str(tmp_path / "results.json"))
-    found, truth, _ = compare_results(files, index, labels, None)
+    found, _ = read_detections(files, index, labels, None)
+    truth = read_truth(index, labels)
     programs = make_environment("coco", ["pycocotools", "numpy"])
     files = tmp_path / "annotations.json", tmp_path / "results.json"
     expected = run(programs / "python", "read_pycocotools.py", *files)

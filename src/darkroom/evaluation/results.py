@@ -24,13 +24,13 @@ from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.images.records import find_records, read_record_images
 from darkroom.images.thumbnails import make_thumbnails
 from darkroom.runtime import progress
-from darkroom.targets.boxes.matching import Truth
+from darkroom.targets.boxes.matching import Truth, read_truth
 from darkroom.targets.boxes.metrics import measure_results
 from darkroom.targets.boxes.precision import (
     COMPARED_COLUMNS,
     Matched,
     average_precision,
-    compare_results,
+    check_about,
     match_sizes,
 )
 from darkroom.targets.boxes.results import (
@@ -39,6 +39,7 @@ from darkroom.targets.boxes.results import (
     DetectorFiles,
     Results,
     check_boxes,
+    read_detections,
 )
 from darkroom.targets.boxes.scoring import SCORING
 from darkroom.targets.description import View
@@ -70,7 +71,9 @@ def evaluate_results(
     has_groups = read_index_schema(index_dir).get_field_index(_GROUP) >= 0
     with progress.step("Results"):
         index = read_index(index_dir, [*COMPARED_COLUMNS, *([_GROUP] if has_groups else [])])
-        found, truth, _ = compare_results(files, index, dataset.labels, read_read_as(folder))
+        found, _ = read_detections(files, index, dataset.labels, read_read_as(folder))
+        truth = read_truth(index, dataset.labels)
+        check_about(files.results, found, truth, len(dataset.labels))
         if named.name != ALL_SPLITS:
             index, found, truth = _take_split(files, index, found, truth, named.name)
         sizes = match_sizes(found, truth)

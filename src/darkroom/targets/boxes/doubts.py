@@ -11,9 +11,9 @@ import pyarrow as pa
 from darkroom.dataset.read_as import ReadAs
 from darkroom.runtime.arrays import Array
 from darkroom.targets.boxes.located import locate_object
-from darkroom.targets.boxes.matching import Truth
-from darkroom.targets.boxes.precision import LEAST_SCORE, compare_results, match_sizes
-from darkroom.targets.boxes.results import DetectorFiles, Results
+from darkroom.targets.boxes.matching import Truth, read_truth
+from darkroom.targets.boxes.precision import LEAST_SCORE, check_about, match_sizes
+from darkroom.targets.boxes.results import DetectorFiles, Results, read_detections
 from darkroom.targets.boxes.verdicts import CONFUSED, FALSE, SHIFTED, Verdicts, judge_results
 
 _KINDS = {"missing_boxes": FALSE, "wrong_classes": CONFUSED, "shifted_boxes": SHIFTED}
@@ -54,7 +54,9 @@ def find_doubts(
         DataError: They are not results of these images.
         OSError: Something cannot be read.
     """
-    found, truth, is_looked = compare_results(files, index, labels, read_as, doubts_list=True)
+    found, is_looked = read_detections(files, index, labels, read_as)
+    truth = read_truth(index, labels)
+    check_about(files.results, found, truth, len(labels), doubts_list=True)
     matched = match_sizes(found, truth, ["all"], [0.5])["all"]
     found, verdicts = matched.found, judge_results(matched, truth, LEAST_SCORE)
     rows = {

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
 from darkroom.runtime import progress
 from darkroom.runtime.arrays import Array
@@ -18,14 +16,11 @@ from darkroom.targets.boxes.matching import (
     match_boxes,
     pair_boxes,
     rank_results,
-    read_truth,
 )
 from darkroom.targets.boxes.results import (
     GIVE_ANNOTATIONS,
     RESULT_COLUMNS,
-    DetectorFiles,
     Results,
-    read_detections,
 )
 
 THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10))
@@ -132,48 +127,27 @@ def average_precision(
     return result
 
 
-def compare_results(
-    files: DetectorFiles,
-    index: pa.Table,
-    labels: Sequence[str],
-    read_as: ReadAs | None,
-    *,
-    doubts_list: bool = False,
-) -> tuple[Results, Truth, Array]:
-    """Reads results and the objects of the index, and compares their classes.
-
-    Returns also which images the detector looked at, bool [images].
-
-    Args:
-        files: What the detector wrote and had; see `read_detections`.
-        index: `COMPARED_COLUMNS` of the index.
-        labels: The label map of the dataset.
-        read_as: How the source of the dataset was read; None where nobody knows.
-        doubts_list: Whether they are to say what is wrong in the list. Results that are right by
-            chance alone are refused then; as a score, they are only what they are.
-
-    Raises:
-        DataError: They are not results of these images and classes.
-        OSError: Something cannot be read.
-    """
-    found, is_looked = read_detections(files, index, labels, read_as)
-    truth = read_truth(index, labels)
-    judged = rank_results(found, truth)[0].take(slice(_MAX_COMPARED))
-    if len(judged.image):
-        _check_about(files.results, judged, truth, len(labels), doubts_list)
-    return found, truth, is_looked
-
-
-def _check_about(
-    path: str, found: Results, truth: Truth, num_classes: int, doubts_list: bool
+def check_about(
+    path: str, results: Results, truth: Truth, num_classes: int, *, doubts_list: bool = False
 ) -> None:
     """Checks that results are about these images and classes.
 
     Even a weak detector finds more objects of an image than what it says of other images does.
 
+    Args:
+        path: The file of the results.
+        results: What it says.
+        truth: The objects of the images.
+        num_classes: How many classes there are.
+        doubts_list: Whether they are to say what is wrong in the list. Results that are right by
+            chance alone are refused then; as a score, they are only what they are.
+
     Raises:
         DataError: They are not.
     """
+    found = rank_results(results, truth)[0].take(slice(_MAX_COMPARED))
+    if not len(found.image):
+        return
     shares = _weigh_classes(found, truth, num_classes)
     own, before, after = shares[[0, -1, 1 % num_classes]].tolist()
     if (other := max(before, after)) > max(_MOST_BETTER * own, _LEAST_SHARE):
