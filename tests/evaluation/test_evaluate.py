@@ -196,6 +196,7 @@ def test_many_classes_are_cut_to_those_with_the_lowest_recall():
         (["{model}", "{records}", "--split", "dog"], 2, "'dog', expected train, eval, test, all"),
         (["{colors}", "{records}"], 1, "There is no saved_model.pb in {colors}."),
         (["{records}/dataset.json", "{records}"], 1, "There is no saved_model.pb in {records}/"),
+        (["{records}", "{colors}"], 1, "or the results of a detector by results (--results)."),
         (["{model}s", "{records}"], 3, "{model}s does not exist"),
         (["{model}", "{model}s"], 3, "does not exist"),
         (["{model}", "{records}", "{colors}"], 2, "must come from one list"),

@@ -33,6 +33,10 @@ from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
+_HINT = (
+    "Name the folder of a training, or an exported SavedModel; or the results of a detector by "
+    "results (--results)."
+)
 _INSTEAD = "Score another split: --split {split} (split= in Python)."
 
 
@@ -91,8 +95,7 @@ def evaluate(
     """
     name = check_split(split)
     given = [records] if isinstance(records, str | os.PathLike) else [*records]
-    check_given(model, results, annotations)
-    folder = "" if model is None else find_model(os.fspath(model))
+    folder = find_given(model, results, annotations)
     target = None if report_dir is None else storage.absolute(report_dir)
     [roots] = find_roots(given)
     if target is not None:
@@ -113,15 +116,17 @@ def evaluate(
     return found
 
 
-def check_given(
+def find_given(
     model: storage.UserPath | None,
     results: storage.UserPath | None,
     annotations: storage.UserPath | None,
-) -> None:
-    """Checks that either a model or results are given.
+) -> str:
+    """Returns the folder of the model that is given; empty where results are.
 
     Raises:
         UsageError: Both are, or none, or annotations without results.
+        DataError: There is no model.
+        MissingPathError: There is nothing at its path.
     """
     if (model is None) == (results is None):
         what = (
@@ -132,6 +137,7 @@ def check_given(
         )
     if annotations is not None and results is None:
         raise UsageError("annotations are for the results of a detector, and none are given.")
+    return "" if model is None else find_model(os.fspath(model), _HINT)
 
 
 def _evaluate_results(

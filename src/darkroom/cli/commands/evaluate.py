@@ -69,14 +69,12 @@ class _Results(argparse.Action):
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.evaluate import check_given, check_split, evaluate
-    from darkroom.evaluation.scores.serving import find_model
+    from darkroom.evaluation.evaluate import check_split, evaluate, find_given
 
     check_split(arguments.split)
     results = getattr(arguments, "results", None)
     if results is not None and not hasattr(arguments, "records"):
         arguments.model, arguments.records = None, [arguments.model]
-    check_given(arguments.model, results, getattr(arguments, "annotations", None))
-    if arguments.model is not None:
-        find_model(arguments.model)  # before TensorFlow is loaded
+    # Before TensorFlow is loaded.
+    find_given(arguments.model, results, getattr(arguments, "annotations", None))
     return ask_model(arguments, evaluate)

@@ -113,11 +113,12 @@ def _find_backend() -> str:
         return _TENSORFLOW
 
 
-def find_model(path: str) -> str:
+def find_model(path: str, hint: str = _HINT) -> str:
     """Returns the folder of the SavedModel that a path names.
 
     Args:
         path: The folder itself, or that of a training.
+        hint: What to name instead of a path without one.
 
     Raises:
         DataError: There is no SavedModel.
@@ -129,7 +130,7 @@ def find_model(path: str) -> str:
             return folder
     if not storage.exists(place) and not storage.is_folder(place):
         raise storage.build_missing_error(place, "The model")
-    raise DataError(f"There is no {GRAPH_FILE} in {place}.", _HINT)
+    raise DataError(f"There is no {GRAPH_FILE} in {place}.", hint)
 
 
 def read_learned(folder: str) -> Learned:
