@@ -349,8 +349,8 @@ def test_rows_of_the_same_list_are_compared_only_where_some_were_left_out(
     source.write_text(source.read_text() + source.read_text().splitlines()[-1] * repeats)
     first = convert(source, root, update=True)
     compared = []
-    real = writer.place_rows
-    monkeypatch.setattr(writer, "place_rows", lambda *a: compared.append(1) or real(*a))
+    real = writer.complete
+    monkeypatch.setattr(writer, "complete", lambda *a: compared.append(1) or real(*a))
     again = convert(source, root, update=True)
     assert again == replace(first, already_complete=True)
     assert (again.deduplicated, len(compared)) == (repeats, repeats)

@@ -79,7 +79,7 @@ _NAMES = "SELECT unit, coalesce(name, key) AS name FROM naming JOIN members USIN
 
 
 def check_placement(schema: Schema, options: ManifestOptions) -> None:
-    """Checks that the rows of a source can be placed.
+    """Checks that the rows of a source can be placed as the options say.
 
     Raises:
         DataError: The group column is missing, or there is already a column of folds.
@@ -110,9 +110,7 @@ def place_rows(
     base: Base | None,
     scratch: str,
 ) -> None:
-    """Makes the view `placed`: the rows of `kept`; if needed with another split, group and fold.
-
-    Where rows are placed together, it has the column `group`.
+    """Makes the view `placed`: the rows of `kept` with their split, group and fold.
 
     Args:
         connection: Has the view `kept`, with the columns of `Base.match` if there is a base.
@@ -125,9 +123,6 @@ def place_rows(
     Raises:
         DataError: The list of groups is damaged, or of another dataset.
     """
-    if not options.places_rows and not (base and base.has_groups):
-        connection.execute("CREATE TEMP VIEW placed AS FROM kept")
-        return
     name, column = "NULL::VARCHAR", options.group_column
     if column is not None:
         name = "struct_extract(extra, '{}')::VARCHAR".format(column.replace("'", "''"))

@@ -45,7 +45,6 @@ from darkroom.manifest.identities import tell_shared_apart
 from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.label_map import resolve
 from darkroom.manifest.opening import open_sources
-from darkroom.manifest.placement import check_placement, place_rows
 from darkroom.manifest.reading import complete
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.source_ids import select_source_id
@@ -228,7 +227,8 @@ def write_manifest(
         lasting = by_name.find("make_lasting")(named, folder, shown, beside=keep_beside)
         options = replace(options, decisions=lasting)
     schema = given[0].schema
-    check_placement(schema, options)
+    if options.places_rows:
+        by_name.find("check_placement")(schema, options)
     sources = _add_planned(given, options, base)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         try:
@@ -308,7 +308,10 @@ class _Rows:
             staged, replaced = leave_out_replaced(connection, staged, kind, scratch)
         label_map = self._make_label_map()
         read_as = complete(connection, self._sources, kind, label_map, options, staged.rejects)
-        place_rows(connection, schema, kind, options, base, scratch)
+        if options.places_rows or (base and base.has_groups):
+            by_name.find("place_rows")(connection, schema, kind, options, base, scratch)
+        else:
+            connection.execute("CREATE TEMP VIEW placed AS FROM kept")
         read_as = base.complete(connection, read_as, options) if base else read_as
         splits, planned = self._write_ordered(label_map.labels, folder)
         has_objects, fingerprint = kind.objects is not None, staged.fingerprint

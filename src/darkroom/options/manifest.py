@@ -98,7 +98,7 @@ class ManifestOptions(RowFields):
     @property
     def places_rows(self) -> bool:
         """Whether the place of a row depends on others: on those of its group, or its class."""
-        return bool(self.group_column or self.groups or self.stratify or self.folds)
+        return bool(self.group_column is not None or self.groups or self.stratify or self.folds)
 
     @property
     def columns(self) -> Columns:

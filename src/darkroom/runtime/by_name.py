@@ -23,6 +23,9 @@ PLACES = {
     # What is not to be as in the list, for `convert --exclude` and `--decisions` alone.
     "change_rows": "darkroom.manifest.changes:change_rows",
     "make_lasting": "darkroom.decisions.lasting:make_lasting",
+    # Rows that stay together, for `--groups`, `--group-column`, `--stratify` and `--folds` alone.
+    "check_placement": "darkroom.manifest.placement:check_placement",
+    "place_rows": "darkroom.manifest.placement:place_rows",
     # Files for other readers, for `convert --describe` alone.
     "list_sidecars": "darkroom.sidecars.readers:list_sidecars",
     "build_sidecars": "darkroom.sidecars.readers:build_sidecars",
