@@ -8,7 +8,7 @@ import pytest
 
 from darkroom.dataset.manifest import Manifest
 from darkroom.errors import DataError
-from darkroom.manifest.label_kinds import check_label_kind
+from darkroom.manifest.classes import check_are_classes
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 
@@ -42,7 +42,7 @@ def plan(tmp_path, labels, **options) -> Manifest:
 )
 def test_labels_that_look_like_no_classes_are_refused(labels, said):
     with pytest.raises(DataError, match=re.escape(said)) as caught:
-        check_label_kind({label: labels.count(label) for label in labels})
+        check_are_classes({label: labels.count(label) for label in labels})
     assert "--label-kind label (label_kind= in Python)" in caught.value.hint
 
 
@@ -60,7 +60,7 @@ def test_labels_that_look_like_no_classes_are_refused(labels, said):
     ],
 )
 def test_other_labels_are_classes(labels):
-    check_label_kind({label: labels.count(label) for label in labels})
+    check_are_classes({label: labels.count(label) for label in labels})
 
 
 def test_labels_are_refused_until_they_are_confirmed(tmp_path):

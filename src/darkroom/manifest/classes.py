@@ -1,13 +1,13 @@
-"""The label map: which number each label has, and what says so."""
+"""The label map: which texts are classes, which number each has, and what says so."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from darkroom.dataset.labels import build_label_map, is_usable, normalise_label
+from darkroom.dataset.labels import SEE_FORMS, build_label_map, is_usable, normalise_label
 from darkroom.dataset.read_as import (
     COLUMN_ORDER,
     GIVEN_MAP,
@@ -19,12 +19,22 @@ from darkroom.dataset.read_as import (
     Doubt,
 )
 from darkroom.dataset.splits import list_below
+from darkroom.errors import DataError
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import CLASS_ORDER
+from darkroom.options.source import AUTO_LABEL, CLASS_ORDER
+from darkroom.runtime.text import format_count
 from darkroom.targets.kind import TargetKind
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
+_SEPARATOR = re.compile("[;|]")
+# Also with a currency or a unit, as $43.51, USD 43.51, 11.3% and 2 kg.
+_NUMBER = re.compile(
+    r"([A-Z]{3} )?[^\w\s]{0,2}[0-9][0-9.,]*([eE][-+]?[0-9]+)?( ?[^\w\s]| [A-Za-z]{1,3})?"
+)
+# That many classes may have numbers for names, as digits have, whatever the number of rows.
+_MAX_NUMBERS = 20
+_CONFIRM = f"convert with --label-kind label (label_kind= in Python). {SEE_FORMS}"
 
 
 class LabelMap(NamedTuple):
@@ -42,7 +52,7 @@ class LabelMap(NamedTuple):
 
 
 def make_label_map(
-    found: Iterable[str],
+    found: Mapping[str, int],
     old: Sequence[str],
     sources: Sequence[Source],
     kind: TargetKind,
@@ -55,17 +65,19 @@ def make_label_map(
     the source gives them, then that of their numbers; all other labels are sorted as text.
 
     Args:
-        found: The labels that rows have.
+        found: The labels that rows have, with the number of rows of each.
         old: The label map of the dataset that is updated; empty without one.
         sources: The files of one source.
         kind: What images are labelled with.
         options: How rows became entries.
 
     Raises:
-        DataError: There are too many labels for classes.
+        DataError: There are too many labels for classes, or they do not look like classes.
     """
     if options.labels is not None:
         return LabelMap(build_label_map((), options.labels), GIVEN_MAP)
+    if kind.name == "label" and options.label_kind == AUTO_LABEL:
+        check_are_classes(found)
     if options.label_columns:
         # Also those that no image has.
         return LabelMap(build_label_map((), options.label_columns), COLUMN_ORDER)
@@ -78,6 +90,39 @@ def make_label_map(
         own = _order_classes(known, sources)
     labels = [*dict.fromkeys((*old, *own.labels))]
     return own if labels == own.labels else LabelMap(labels, OLD_MAP)
+
+
+def check_are_classes(counts: Mapping[str, int]) -> None:
+    """Checks that labels look like one class each: others would become classes without an error.
+
+    They do not if more than half of them, or of the rows, have a `;` or `|`; or if they are more
+    than 20, nine tenths of them numbers, and more than half as many as the rows.
+
+    Args:
+        counts: Number of rows by label.
+
+    Raises:
+        DataError: They do not.
+    """
+    rows = sum(counts.values())
+    joined = [label for label in counts if _SEPARATOR.search(label)]
+    if 2 * len(joined) > len(counts) or 2 * sum(counts[label] for label in joined) > rows:
+        raise DataError(
+            f"{format_count(len(joined), 'label', 'have', len(counts))} a ';' or '|', as "
+            f"{min(joined)!r:.80}: they look like several labels of one image.",
+            "If an image has several labels, convert with --label-separator (label_separator= in "
+            f"Python). If each of these texts is one label, {_CONFIRM}",
+        )
+    numbers = [label for label in counts if _NUMBER.fullmatch(label)]
+    is_many = len(counts) > _MAX_NUMBERS and 2 * len(counts) > rows
+    if is_many and 10 * len(numbers) >= 9 * len(counts):
+        raise DataError(
+            f"There are {len(counts):,} labels in {rows:,} rows, and {len(numbers):,} are numbers, "
+            f"as {min(numbers)!r:.80}: they look like amounts or ids, not like classes.",
+            "If they are to be predicted, name their column with --target-columns "
+            "(target_columns= in Python); else name the column of the classes with --columns. If "
+            f"each number is a class, {_CONFIRM}",
+        )
 
 
 def _order_classes(known: Collection[str], sources: Sequence[Source]) -> LabelMap:

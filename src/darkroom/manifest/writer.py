@@ -42,7 +42,6 @@ from darkroom.manifest.appended import fingerprint_appended, leave_out_replaced
 from darkroom.manifest.base import Base
 from darkroom.manifest.classes import LabelMap, make_label_map
 from darkroom.manifest.identities import tell_shared_apart
-from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.label_map import resolve
 from darkroom.manifest.opening import open_sources
 from darkroom.manifest.reading import complete
@@ -54,7 +53,7 @@ from darkroom.manifest.sources.headers import OTHER_BOXES
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.staging import REPEATED_COLUMNS, StagedRows, stage_rows
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
+from darkroom.options.source import REFUSE_MERGE
 from darkroom.runtime import by_name, progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
@@ -465,9 +464,6 @@ class _Rows:
             return LabelMap([])
         labels = _LABELS.format(names=kind.listed_names, is_known=kind.is_known)
         found = dict(self._connection.execute(labels).fetchall())
-        # A label map says that its texts are labels.
-        if kind.name == "label" and options.label_kind == AUTO_LABEL and options.labels is None:
-            check_label_kind(found)
         old = self._base.labels if self._base else ()
         return make_label_map(found, old, self._sources, kind, options)
 
