@@ -19,7 +19,7 @@ from darkroom.dataset.example import encode_example
 from darkroom.errors import DataError, RejectError, UsageError
 from darkroom.evaluation.scores.serving import find_model, load_model
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.endings import IMAGE_ENDINGS
+from darkroom.images.endings import IMAGE_ENDINGS, is_image_name
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.image import ImageOptions
@@ -28,6 +28,7 @@ from darkroom.runtime.machine import count_cores
 from darkroom.runtime.result import Fact, Outcome, Result
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.storage import ledger
+from darkroom.storage.uris import find_ending
 from darkroom.targets.scoring import Prediction
 
 __all__ = ["FailedImage"]
@@ -162,7 +163,7 @@ def check_output(path: str, *, overwrite: bool = False) -> None:
         OutputError: It exists already, and `overwrite` is not set.
         StorageError: Its folder does not exist.
     """
-    if os.path.splitext(path)[1].lower() not in _ENDINGS:
+    if find_ending(path) not in _ENDINGS:
         raise UsageError(
             f"The output is {path}, expected a name that ends in {' or '.join(_ENDINGS)}.",
             "darkroom convert tells the form of a source by its ending.",
@@ -191,7 +192,7 @@ def list_image_files(paths: Sequence[str]) -> list[str]:
             part = storage.match_pattern(path)
         else:
             raise storage.build_missing_error(path, "The image")
-        part = [each for each in part if os.path.splitext(each)[1].lower() in IMAGE_ENDINGS]
+        part = [*filter(is_image_name, part)]
         if not part:
             raise DataError(
                 f"{path} names no file with an image's ending.",

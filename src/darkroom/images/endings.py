@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
+from darkroom.storage.uris import find_ending
 
 # Files with other endings (licences, notes, thumbnail databases) are not images.
 IMAGE_ENDINGS = frozenset(
     f".{name}"
     for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
 )
-
-
-def find_ending(path: str) -> str:
-    """Returns the ending of a path, in lower case."""
-    return os.path.splitext(path)[1].lower()
 
 
 def is_image_name(path: str) -> bool:

@@ -23,6 +23,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS, read_batches, report_damage
+from darkroom.storage.uris import find_ending
 
 # Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
@@ -111,7 +112,7 @@ def write_names(path: str, table: str) -> None:
 
 def _read_rows(path: str) -> Iterator[dict[str, Any]]:
     """Yields what a list says of each image, by the names of its columns."""
-    ending = os.path.splitext(path)[1].lower()
+    ending = find_ending(path)
     message = f"The list {path} cannot be read"
     try:
         with report_damage(message, _HINT):

@@ -12,7 +12,6 @@ from darkroom.dataset.schema import COLUMN_TARGETS, SINGLE_TARGETS, Kind
 from darkroom.dataset.sources import SPAN_MARK, AnySource, find_sources, is_dataframe
 from darkroom.dataset.splits import find_splits, list_below
 from darkroom.errors import DataError, UsageError
-from darkroom.images.endings import find_ending
 from darkroom.manifest.formats import find_form, list_formats, load_format
 from darkroom.manifest.formats.form import AnnotationForm
 from darkroom.manifest.sources.base import Source
@@ -26,7 +25,7 @@ from darkroom.manifest.sources.roots import check_found, list_roots
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import AUTO_FORMAT, SOURCE_FORMATS, TASK_CLASS
 from darkroom.runtime import by_name
-from darkroom.storage.uris import relative_identity
+from darkroom.storage.uris import find_ending, relative_identity
 
 
 def open_sources(source: AnySource, options: ManifestOptions | None = None) -> list[Source]:

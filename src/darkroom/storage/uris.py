@@ -97,6 +97,11 @@ def has_wildcard(path: str) -> bool:
     return not _WILDCARDS.isdisjoint(path)
 
 
+def find_ending(path: str) -> str:
+    """Returns the ending of a path, in lower case; "" without one."""
+    return posixpath.splitext(path)[1].lower()
+
+
 def normalise_uri(uri: str) -> str:
     """Returns the form of `uri` that identifies it: resolved, and in Unicode NFC."""
     return resolve_uri(uri if uri.isascii() else unicodedata.normalize("NFC", uri))

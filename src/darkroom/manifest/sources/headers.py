@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, find_boxes, find_object_columns
 from darkroom.errors import DataError
-from darkroom.images.endings import IMAGE_ENDINGS
+from darkroom.images.endings import is_image_name
 from darkroom.storage import uris
 
 # The most records that may be before a header.
@@ -236,4 +235,4 @@ def looks_like_image(record: Sequence[str]) -> bool:
 
 
 def _is_image(cell: str) -> bool:
-    return uris.has_scheme(cell) or posixpath.splitext(cell)[1].lower() in IMAGE_ENDINGS
+    return uris.has_scheme(cell) or is_image_name(cell)

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
-from darkroom.images.endings import find_ending
 from darkroom.manifest.formats import name_form
 from darkroom.manifest.sources.base import Source
 from darkroom.manifest.sources.csv import CsvSource
@@ -15,6 +14,7 @@ from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.parquet import ParquetSource, read_arrow_schema
 from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+from darkroom.storage.uris import find_ending
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
 LIST_ENDINGS = (".csv", *_JSON_LINES_ENDINGS, ".parquet")
