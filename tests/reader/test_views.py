@@ -70,7 +70,7 @@ def read_by_graph(
         channels = tf.constant(stored.facts["channels"][number], tf.int64)
         views.append(view(tf.constant(bytes(image)), tf.constant(shape, tf.int32), channels, seed))
     labels = tf.constant(stored.take_targets(numbers))
-    images, labels, _ = augment_batch(tf.stack(views), labels, seeds, steps, 3)
+    images, labels = augment_batch(tf.stack(views), labels, seeds, steps, 3)
     return images.numpy(), labels.numpy()
 
 

@@ -18,7 +18,12 @@ import tensorflow as tf
 
 from darkroom.data.open import list_examples
 from darkroom.errors import UsageError
-from darkroom.input.graph.augment import augment_batch, check_num_classes, flip_image
+from darkroom.input.graph.augment import (
+    augment_batch,
+    check_num_classes,
+    flip_image,
+    locate_changes,
+)
 from darkroom.input.graph.decode import locate_points, make_decoder
 from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute
@@ -94,10 +99,9 @@ def make_train_dataset(
     def augment(
         images: tf.Tensor, labels: Any, steps: tf.Tensor | None, seeds: tf.Tensor, *columns: Any
     ) -> tuple[Any, ...]:
-        images, labels, turned = augment_batch(
-            images, labels, seeds, augmentation, options.num_classes
-        )
+        images, labels = augment_batch(images, labels, seeds, augmentation, options.num_classes)
         if steps is not None:
+            turned = locate_changes(seeds, augmentation, options.image_size)
             matrix = locate_points(steps, options.image_size).then(turned)
             labels = learning.follow(labels, matrix, options)
         return tf.cast(images, options.dtype), labels, *columns

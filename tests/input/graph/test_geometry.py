@@ -10,7 +10,7 @@ import tensorflow as tf
 from PIL import Image
 from tests.images.coordinates import check_points, make_coordinates
 
-from darkroom.input.graph.augment import augment_batch, flip_image
+from darkroom.input.graph.augment import augment_batch, flip_image, locate_changes
 from darkroom.input.graph.decode import locate_points, make_decoder
 from darkroom.options.augmentation import Augmentation
 from darkroom.targets.geometry import Matrix, cut
@@ -77,7 +77,8 @@ def test_a_chain_is_the_product_of_its_steps(turned):
     mirrored = tf.stack([flip_image(*each) for each in zip(views, seeds, strict=True)])
     assert 0 < sum(np.array_equal(*each) for each in zip(views, mirrored, strict=True)) < 4
     augmentation = Augmentation(flip=True, rotate=20)
-    turned, _, turn = augment_batch(mirrored, tf.zeros(4, tf.int64), seeds, augmentation)
+    turned, _ = augment_batch(mirrored, tf.zeros(4, tf.int64), seeds, augmentation)
+    turn = locate_changes(seeds, augmentation, size)
     for number, before in enumerate(windows):
         whole = before.then(Matrix(*(value[number] for value in turn)))
         # The corners are reflected: they come from elsewhere.

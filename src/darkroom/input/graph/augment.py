@@ -33,7 +33,7 @@ def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tf.Tens
         share: How likely it is mirrored, 0 to 1.
 
     Returns:
-        uint8 [H, W, 3]. `augment_batch` says where points go.
+        uint8 [H, W, 3].
     """
     is_mirrored = _draw(seed, draws.FLIP) < share
     return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image)
@@ -45,7 +45,7 @@ def augment_batch(
     seeds: tf.Tensor,
     augmentation: Augmentation,
     num_classes: int | None = None,
-) -> tuple[tf.Tensor, tf.Tensor, Matrix]:
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Changes colors, rotates, covers and mixes images, in this order.
 
     `augmentation.crop` and `flip` change no pixels here: `darkroom.input.graph.decode` and
@@ -61,22 +61,15 @@ def augment_batch(
 
     Returns:
         The changed images, uint8 [B, H, W, 3]; labels as they came, or with mixup their mixed
-        one-hot vectors, float32 [B, C], each with the sum 1; where a point of each image went, from
-        before it was mirrored.
+        one-hot vectors, float32 [B, C], each with the sum 1.
 
     Raises:
         UsageError: `augmentation` has mixup, but there is no number of classes.
     """
-    matrix = IDENTITY
-    if augmentation.flip:
-        is_mirrored = _draw(seeds, draws.FLIP) < augmentation.flip_share
-        _, height, width, _ = images.shape
-        matrix = turn(height, width, mirrored=to_float(is_mirrored))
     if augmentation.color:
         images = _change_colors(images, seeds, augmentation.color)
     if augmentation.rotate:
-        images, rotation = _rotate(images, _spread(seeds, draws.ANGLE, augmentation.rotate))
-        matrix = matrix.then(rotation)
+        images = _rotate(images, _spread(seeds, draws.ANGLE, augmentation.rotate))
     if augmentation.cutout:
         images = _cut_out(images, seeds, augmentation.cutout)
     if augmentation.mixup:
@@ -90,7 +83,27 @@ def augment_batch(
         # One share an image, whatever number of values it has.
         own_values = tf.reshape(shares, [-1, *[1] * (len(vectors.shape) - 1)])
         labels = vectors * own_values + tf.roll(vectors, 1, 0) * (1 - own_values)
-    return images, labels, matrix
+    return images, labels
+
+
+def locate_changes(
+    seeds: tf.Tensor, augmentation: Augmentation, image_size: tuple[int, int]
+) -> Matrix:
+    """Returns where a point of each image of a batch goes, [B] each: a mirror and a rotation.
+
+    Args:
+        seeds: int64 [B, 2].
+        augmentation: The steps.
+        image_size: (height, width) of the images.
+    """
+    matrix = IDENTITY
+    if augmentation.flip:
+        is_mirrored = _draw(seeds, draws.FLIP) < augmentation.flip_share
+        matrix = turn(*image_size, mirrored=to_float(is_mirrored))
+    if augmentation.rotate:
+        degrees = _spread(seeds, draws.ANGLE, augmentation.rotate)
+        matrix = matrix.then(rotate(*_find_direction(degrees), *image_size))
+    return matrix
 
 
 def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.Tensor:
@@ -125,14 +138,19 @@ def _to_steps(values: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(values * _COLOR_STEPS) / _COLOR_STEPS, tf.float32)
 
 
-def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tuple[tf.Tensor, Matrix]:
+def _find_direction(degrees: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the cosine and the sine of angles."""
+    return tf.cos(degrees * math.pi / 180), tf.sin(degrees * math.pi / 180)
+
+
+def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
     """Rotates images counterclockwise about their centers by float64 [B]. Edges are reflected."""
     _, height, width, _ = images.shape
-    cosine, sine = tf.cos(degrees * math.pi / 180), tf.sin(degrees * math.pi / 180)
+    cosine, sine = _find_direction(degrees)
     # The kernel asks where a pixel comes from, and counts from the centers of pixels.
     back = rotate(cosine, -sine, height - 1, width - 1)
     rows = tf.stack((*back, *(2 * [tf.zeros_like(cosine)])), axis=1)
-    rotated = tf.raw_ops.ImageProjectiveTransformV3(
+    return tf.raw_ops.ImageProjectiveTransformV3(
         images=images,
         transforms=tf.cast(rows, tf.float32),
         output_shape=(height, width),
@@ -140,7 +158,6 @@ def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tuple[tf.Tensor, Matrix]:
         fill_mode="REFLECT",
         fill_value=0.0,
     )
-    return rotated, rotate(cosine, sine, height, width)
 
 
 def _cut_out(images: tf.Tensor, seeds: tf.Tensor, share: float) -> tf.Tensor:
