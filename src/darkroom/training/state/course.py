@@ -146,9 +146,10 @@ class Course:
 
     def is_stalled(self, phase: str) -> bool:
         """Tells whether a phase ends early, because no epoch was better for a while."""
+        if not (patience := choose_patience(self.options, phase)):
+            return False
         done, in_phase = len(self.history), count_epochs(self.history, phase)
-        waited = done - max(self.best_epoch, done - in_phase)
-        return 0 < choose_patience(self.options, phase) <= waited
+        return done - max(self.best_epoch, done - in_phase) >= patience
 
     def is_finished(self, phase: Phase) -> bool:
         """Tells whether nothing is left of a phase."""
