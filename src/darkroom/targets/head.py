@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
@@ -12,6 +12,9 @@ from darkroom.errors import UsageError
 from darkroom.runtime.arrays import Array
 from darkroom.targets.learned import Learned
 
+# Reads what so many training images are labelled with, from all spans, or all for None: arrays of
+# many.
+ReadTargets = Callable[[int | None], Iterable[Array]]
 # As the option `balance` spells it.
 _NO_BALANCE = "none"
 
@@ -26,7 +29,6 @@ class Head(Protocol):
         balances: The ways to balance labels, of the option `balance`, that make sense.
         counts_labels: Whether each image has one label, so that the images of each can be counted.
         activation: What the last layer of a user's model must be, as part of a sentence.
-        most_targets: How many targets `fit` needs, from all spans; None: all.
         refusal: The number that a server gives for an image that it does not read.
     """
 
@@ -36,16 +38,15 @@ class Head(Protocol):
     balances: ClassVar[Sequence[str]]
     counts_labels: ClassVar[bool] = False
     activation: ClassVar[str]
-    most_targets: ClassVar[int | None] = None
     refusal: ClassVar[float] = 0.0
 
     @classmethod
-    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> Head:
+    def fit(cls, names: Sequence[str], read: ReadTargets, balance: str) -> Head:
         """Returns the head for training images.
 
         Args:
             names: The labels of the map, or the names of the numbers.
-            targets: Their targets, in arrays of many; read only where they are needed.
+            read: Reads their targets; called only where they are needed.
             balance: As in `TrainingOptions`.
 
         Raises:
@@ -148,12 +149,14 @@ def find_head(kind: str) -> type[Any]:
     return found
 
 
-def make_head(learned: Learned, targets: Iterable[Array] = (), balance: str = _NO_BALANCE) -> Head:
+def make_head(
+    learned: Learned, read: ReadTargets = lambda _: (), balance: str = _NO_BALANCE
+) -> Head:
     """Returns the head for what a model is to learn.
 
     Args:
         learned: The kind and its names.
-        targets: What the training images are labelled with, in arrays of many.
+        read: Reads what the training images are labelled with.
         balance: As in `TrainingOptions`.
 
     Raises:
@@ -166,5 +169,5 @@ def make_head(learned: Learned, targets: Iterable[Array] = (), balance: str = _N
             f"balance is {balance!r}, which does not go with {learned.kind}.",
             f"Use {' or '.join(made.balances)}.",
         )
-    head: Head = made.fit(learned.names, targets, balance)
+    head: Head = made.fit(learned.names, read, balance)
     return head

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import InputVerdict, judge_input, write_input_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
-from darkroom.targets.head import Head, find_head, make_head
+from darkroom.targets.head import Head, make_head
 from darkroom.targets.learned import Learned
 from darkroom.training.batches import (
     FeatureBatches,
@@ -161,9 +162,7 @@ def train(
     state = TrainingState.load(
         run_dir, options, *identities, TimeBudget(options.fit_minutes), images
     )
-    most_targets = find_head(learned.kind).most_targets
-    targets = list_targets(training, input_options, most_targets)
-    head = make_head(learned, targets, options.balance)
+    head = make_head(learned, partial(list_targets, training, input_options), options.balance)
     balance = None
     if not head.counts_labels:
         check_annotated(training, TRAIN, input_options)

@@ -166,7 +166,7 @@ def test_embed_finds_what_a_training_has_computed(tmp_path, small_network, weigh
     monkeypatch.setattr(small_network, "load_weights", lambda net, path: net.load_weights(path))
     # The base, and its name, as of `make_features`.
     training = TrainingOptions(model="efficientnet-lite0", weights=weights, image_size=SIZE)
-    head = make_head(Learned("label", ("0", "1")), (), "none")
+    head = make_head(Learned("label", ("0", "1")))
     base = make_parts(training, head, 1).base
     name = name_base(training.model, training.precision, scaled=True)
     cache = str(tmp_path / "cache" / "features")

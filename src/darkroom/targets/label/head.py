@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.runtime.arrays import Array
-from darkroom.targets.head import Head, is_half
+from darkroom.targets.head import Head, ReadTargets, is_half
 from darkroom.targets.label.probabilities import are_probabilities
 from darkroom.targets.learned import Learned
 
@@ -52,7 +52,7 @@ class LabelHead(Head):
         self.size = size
 
     @classmethod
-    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> LabelHead:
+    def fit(cls, names: Sequence[str], read: ReadTargets, balance: str) -> LabelHead:
         """Returns the head; it depends on no target."""
         return cls(len(names))
 

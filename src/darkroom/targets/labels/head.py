@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom.runtime.arrays import Array
-from darkroom.targets.head import Head, KnownLoss
+from darkroom.targets.head import Head, KnownLoss, ReadTargets
 from darkroom.targets.labels.thresholds import choose_thresholds
 from darkroom.targets.learned import Learned
 
@@ -78,13 +78,13 @@ class LabelsHead(Head):
         self._weights = np.ones(size, np.float32) if weights is None else weights
 
     @classmethod
-    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> LabelsHead:
+    def fit(cls, names: Sequence[str], read: ReadTargets, balance: str) -> LabelsHead:
         """Returns the head, where images with a label count as much as those without it."""
         size = len(names)
         if balance == "none":
             return cls(size)
         have, known = np.zeros(size), 0
-        for each in targets:
+        for each in read(None):
             have += np.nansum(each, axis=0)
             known += int((~np.isnan(each[:, 0])).sum())
         # A label that no image has, and one that all have, need no weight.

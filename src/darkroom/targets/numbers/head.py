@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -13,12 +13,14 @@ import tensorflow as tf
 from darkroom.errors import DataError
 from darkroom.runtime.arrays import Array
 from darkroom.runtime.text import list_first
-from darkroom.targets.head import Head, KnownLoss
+from darkroom.targets.head import Head, KnownLoss, ReadTargets
 from darkroom.targets.learned import Learned
 
 # Rows and columns of the parts that have features of their own: a mean over a whole image says
 # little about where something is.
 _GRID = 3
+# So many images tell means and spreads well enough.
+_MOST_TARGETS = 1 << 16
 
 
 class Huber(KnownLoss):
@@ -83,7 +85,6 @@ class NumbersHead(Head):
 
     kind = "numbers"
     metric = "r2"
-    most_targets = 1 << 16
     balances = ("none",)
     activation = "a linear layer"
     refusal = math.nan
@@ -92,11 +93,11 @@ class NumbersHead(Head):
         self.size, self._means, self._spreads = size, means, spreads
 
     @classmethod
-    def fit(cls, names: Sequence[str], targets: Iterable[Array], balance: str) -> NumbersHead:
+    def fit(cls, names: Sequence[str], read: ReadTargets, balance: str) -> NumbersHead:
         """Returns the head for numbers with the means and standard deviations of the targets."""
         size, images = len(names), 0
         count, mean, squares = np.zeros(size), np.zeros(size), np.zeros(size)
-        for each in targets:
+        for each in read(_MOST_TARGETS):
             known = (~np.isnan(each)).sum(axis=0)
             total = np.maximum(count + known, 1)
             values = np.nan_to_num(each.astype(np.float64) - mean)
