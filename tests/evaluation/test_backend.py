@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.cli import main
 from darkroom.errors import UsageError
-from darkroom.evaluation.scores.serving import check_backend
+from darkroom.training.devices.environment import check_backend
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import yaml
 
 from darkroom import __version__
 from darkroom.cli.parser import build_parser
-from darkroom.training.devices.cluster import Cluster, read_cluster
+from darkroom.training.devices.environment import Cluster, read_cluster
 
 from .conftest import list_choices
 

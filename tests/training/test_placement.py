@@ -15,7 +15,7 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.devices import placement
-from darkroom.training.devices.cluster import Cluster, read_cluster
+from darkroom.training.devices.environment import Cluster, read_cluster
 from darkroom.training.devices.placement import make_placement
 
 from .training_process import train_dataset

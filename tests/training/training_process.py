@@ -123,7 +123,7 @@ def train_dataset(root, run_dir, options, splits=("train", "eval")):
 
 def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
     from darkroom.options.training import TrainingOptions
-    from darkroom.training.devices.cluster import read_cluster
+    from darkroom.training.devices.environment import read_cluster
 
     trained = train_dataset(root, run_dir, TrainingOptions.from_dict(options))
     devices = [weight.value.device.rpartition("device:")[2] for weight in trained.model.weights]

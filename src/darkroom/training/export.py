@@ -24,7 +24,6 @@ from darkroom.evaluation.scores.serving import (
     ERROR_KEY,
     EXAMPLES_SIGNATURE,
     IMAGES_SIGNATURE,
-    check_backend,
 )
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_file, make_decoder
@@ -33,6 +32,7 @@ from darkroom.options.source import ONE_LABEL
 from darkroom.targets.head import make_head
 from darkroom.targets.learned import LEARNED_FILE, Learned
 from darkroom.targets.scoring import find_scoring
+from darkroom.training.devices.environment import check_backend
 from darkroom.training.networks.answers import check_answers
 
 __all__ = ["export_model"]

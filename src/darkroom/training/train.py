@@ -12,7 +12,7 @@ from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import EVALUATION_FILES
-from darkroom.evaluation.scores.serving import MODEL_FOLDER, check_backend
+from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.input.loading import load_tensorflow
 from darkroom.options.checks import as_size
 from darkroom.options.fields import merge_options
@@ -21,7 +21,7 @@ from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
 from darkroom.storage.locks import FolderLock
-from darkroom.training.devices.cluster import read_cluster
+from darkroom.training.devices.environment import check_backend, read_cluster
 from darkroom.training.networks.weights import check_weights
 from darkroom.training.recipe.hints import name_other_folder
 from darkroom.training.result import TrainingResult, read_result, write_result

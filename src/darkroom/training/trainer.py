@@ -29,7 +29,7 @@ from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOp
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
-from darkroom.training.devices.cluster import read_cluster
+from darkroom.training.devices.environment import read_cluster
 from darkroom.training.export import export_model
 from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.run import train_splits

@@ -8,7 +8,7 @@ import pytest
 
 from darkroom.errors import UsageError
 from darkroom.training import run
-from darkroom.training.devices.cluster import Cluster
+from darkroom.training.devices.environment import Cluster
 from darkroom.training.devices.placement import DevicePlacement
 from darkroom.training.features.compute import Computer
 from darkroom.training.state.course import TimeBudget

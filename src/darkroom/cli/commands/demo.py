@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.scores.serving import check_backend
+    from darkroom.training.devices.environment import check_backend
 
     check_backend()
     from darkroom.pipelines.local.run import run_demo

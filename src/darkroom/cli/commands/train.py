@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
     from darkroom.runtime import progress
-    from darkroom.training.devices.cluster import read_cluster
+    from darkroom.training.devices.environment import read_cluster
     from darkroom.training.train import make_options, train_datasets
 
     values = read_options(arguments)

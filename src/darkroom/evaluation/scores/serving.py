@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +11,7 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
-from darkroom.errors import DataError, UsageError, is_environment
+from darkroom.errors import DataError, is_environment
 from darkroom.storage import copies
 from darkroom.targets.kind import check_learned, find_kind
 from darkroom.targets.learned import LEARNED_FILE, Learned, decode_learned
@@ -31,7 +28,6 @@ EXAMPLES_SIGNATURE = "serving_examples"
 # The output of the first one that says why an image is refused.
 ERROR_KEY = "error"
 
-_TENSORFLOW = "tensorflow"
 GRAPH_FILE = "saved_model.pb"
 _LABELS, _LEARNED = f"assets/{LABELS_FILE}", f"assets/{LEARNED_FILE}"
 # Whatever else is in the folder is the user's.
@@ -83,34 +79,6 @@ class ServedModel:
 
     def _take(self, answers: Any) -> Floats:
         return self.scoring.check(np.asarray(answers), self.folder, from_logits=self.from_logits)
-
-
-def check_backend() -> None:
-    """Checks that Keras uses TensorFlow. It is not imported for that.
-
-    Raises:
-        UsageError: It uses another backend.
-    """
-    keras = sys.modules.get("keras")
-    backend = keras.config.backend() if keras else _find_backend()
-    if backend != _TENSORFLOW:
-        raise UsageError(
-            f"Keras has the backend {backend}, and darkroom trains and exports with TensorFlow.",
-            "Unset KERAS_BACKEND, or set it to tensorflow, before Keras is imported. Without it, "
-            "the backend is that of ~/.keras/keras.json.",
-        )
-
-
-def _find_backend() -> str:
-    """Returns the backend that Keras would choose."""
-    if chosen := os.environ.get("KERAS_BACKEND"):
-        return chosen
-    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
-    try:
-        with open(os.path.join(folder, "keras.json"), encoding="utf-8") as file:
-            return str(json.load(file).get("backend", _TENSORFLOW))
-    except (OSError, ValueError, AttributeError):
-        return _TENSORFLOW
 
 
 def find_model(path: str, hint: str = _HINT) -> str:

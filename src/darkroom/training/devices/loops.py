@@ -18,7 +18,7 @@ import tensorflow as tf
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.devices.cluster import Cluster
+from darkroom.training.devices.environment import Cluster
 from darkroom.training.devices.placement import DevicePlacement
 
 StepHook = Callable[[int], None]

@@ -16,7 +16,7 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.options.input import InputOptions
 from darkroom.runtime import progress
 from darkroom.runtime.gpus import explain_idle_gpu
-from darkroom.training.devices.cluster import Cluster, read_cluster
+from darkroom.training.devices.environment import Cluster, read_cluster
 
 
 @dataclass(frozen=True)

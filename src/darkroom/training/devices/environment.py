@@ -1,14 +1,16 @@
-"""The processes that train together, from TF_CONFIG; without TensorFlow."""
+"""What the environment says of a training: its processes, Keras's backend; without TensorFlow."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 
 from darkroom.errors import UsageError
 
 _TASKS = ("chief", "worker")
+_TENSORFLOW = "tensorflow"
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,31 @@ def read_cluster() -> Cluster:
             '"index": 0}}; the types of tasks are chief and worker.',
         ) from error
     return Cluster(sum(counts[:position]) + index, sum(counts))
+
+
+def check_backend() -> None:
+    """Checks that Keras uses TensorFlow. It is not imported for that.
+
+    Raises:
+        UsageError: It uses another backend.
+    """
+    keras = sys.modules.get("keras")
+    backend = keras.config.backend() if keras else _find_backend()
+    if backend != _TENSORFLOW:
+        raise UsageError(
+            f"Keras has the backend {backend}, and darkroom trains and exports with TensorFlow.",
+            "Unset KERAS_BACKEND, or set it to tensorflow, before Keras is imported. Without it, "
+            "the backend is that of ~/.keras/keras.json.",
+        )
+
+
+def _find_backend() -> str:
+    """Returns the backend that Keras would choose."""
+    if chosen := os.environ.get("KERAS_BACKEND"):
+        return chosen
+    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
+    try:
+        with open(os.path.join(folder, "keras.json"), encoding="utf-8") as file:
+            return str(json.load(file).get("backend", _TENSORFLOW))
+    except (OSError, ValueError, AttributeError):
+        return _TENSORFLOW
