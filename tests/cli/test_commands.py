@@ -99,6 +99,15 @@ def test_a_source_without_labels_is_converted_and_the_result_says_so(jpeg_set, t
     assert "unknown_labels" not in {each.check for each in validate(tmp_path / "out").findings}
 
 
+def test_an_empty_column_of_objects_is_one_that_nobody_has_filled(jpeg_set, tmp_path, capsys):
+    path = jpeg_set.folder / "new.csv"
+    path.write_text("image,objects\n" + "".join(f"{row[1]},\n" for row in jpeg_set.rows))
+    assert main(["convert", str(path), "--output-dir", f"{tmp_path}/out"]) == 0
+    said = capsys.readouterr().out
+    assert "no labels" not in said
+    assert " records are not annotated " in said
+
+
 def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
     arguments = ["convert", str(faulty_set.csv), "--output-dir", f"{tmp_path}/out"]
     assert main([*arguments, "--json"]) == 1

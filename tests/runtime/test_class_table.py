@@ -62,14 +62,6 @@ def test_missing_classes_are_named_in_one_line():
     assert format_missing_classes({}, labels) == ""
 
 
-def test_records_without_any_label_are_named():
-    message = "The records have no labels: no column names them."
-    assert format_missing_classes({"train": {"": 4}, "eval": {"": 1}}, []) == message
-    assert format_missing_classes({"test": {"": 4}}, ["cat"]) == message
-    assert format_missing_classes({"test": {"": 4, "cat": 1}}, ["cat"]) == ""
-    assert format_missing_classes({"test": {}}, []) == ""  # somebody looked
-
-
 def test_a_missing_eval_split_is_named():
     assert format_missing_classes({"train": {"cat": 1}}, ["cat"]) == "No records in eval."
     assert format_missing_classes({"train": {"cat": 1}, "test": {"dog": 1}}, ["cat", "dog"]) == (

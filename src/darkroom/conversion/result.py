@@ -20,14 +20,12 @@ from darkroom.dataset.read_as import ReadAs, list_read_as
 from darkroom.dataset.rejects import count_rejected_objects, count_rejects
 from darkroom.errors import DataError
 from darkroom.runtime import by_name
-from darkroom.runtime.class_table import (
-    describe_classes,
-    format_missing_classes,
-    has_no_labels,
-)
+from darkroom.runtime.class_table import describe_classes, format_missing_classes
 from darkroom.runtime.result import Outcome, Result, ResultRow, list_facts
 from darkroom.runtime.text import format_count
 from darkroom.targets.kind import find_kind
+
+_NO_COLUMN = "no column names them"
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,12 +95,15 @@ class ConversionResult(Result):
         return bool(self.rejected or self.rejected_objects)
 
     @property
+    def is_unlabelled(self) -> bool:
+        """Whether there are records, and nothing says what they are labelled with."""
+        return bool(self.classes and not (self.labels or self.numbers or self.objects))
+
+    @property
     def unannotated(self) -> dict[str, int]:
-        """Records by split that are not annotated, where others are."""
-        are_known = bool(self.labels or self.numbers)
-        return {
-            name: found[""] for name, found in self.classes.items() if are_known and "" in found
-        }
+        """Records by split that are not annotated, where others may be."""
+        counts = {} if self.is_unlabelled else self.classes
+        return {name: found[""] for name, found in counts.items() if "" in found}
 
     @property
     def rejects_path(self) -> str:
@@ -130,8 +131,7 @@ class ConversionResult(Result):
 
     def __repr__(self) -> str:
         splits = "".join(f", {split}={count:,}" for split, count in self.splits.items())
-        is_without = not self.numbers and has_no_labels(self.classes)
-        source = " (no column names them)" if is_without else ""
+        source = f" ({_NO_COLUMN})" if self.is_unlabelled else ""
         return (
             f"ConversionResult({self.output_dir!r}, rows={self.rows:,}, written={self.written:,}, "
             f"rejected={self.num_rejected:,}, deduplicated={self.deduplicated:,}{splits}, "
@@ -157,10 +157,12 @@ class ConversionResult(Result):
             "Replaced": f"{self.replaced:,}  (as the list says them)" if self.replaced else "",
         }
         facts |= self._describe_objects()
+        missing = format_missing_classes(self.classes, self.labels, self.numbers)
+        unlabelled = f"The records have no labels: {_NO_COLUMN}." if self.is_unlabelled else ""
         places = {
             "Dataset": self.output_dir,
             "Rejects": self.rejects_path if self.has_rejects else "",
-            "Missing": format_missing_classes(self.classes, self.labels, self.numbers),
+            "Missing": f"{missing} {unlabelled}".strip(),
             "Unknown": format_unannotated(self.unannotated),
         }
         rows: list[ResultRow] = [

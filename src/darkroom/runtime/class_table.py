@@ -16,7 +16,6 @@ _MAX_CLASSES = 10
 NUM_LARGEST = 5
 _MAX_LABEL_CHARACTERS = 24
 _MAX_MISSING = 5
-_UNLABELLED = "The records have no labels: no column names them."
 
 
 def describe_classes(
@@ -68,11 +67,6 @@ def _choose(totals: Mapping[str, int]) -> list[str]:
     return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - _MAX_CLASSES + 1 :]
 
 
-def has_no_labels(classes: ClassCounts) -> bool:
-    """Tells whether there are records, and none has a label."""
-    return {label for counts in classes.values() for label in counts} == {""}
-
-
 def format_missing_classes(
     classes: ClassCounts, labels: Sequence[str], numbers: Sequence[str] = ()
 ) -> str:
@@ -83,8 +77,7 @@ def format_missing_classes(
     if numbers:
         return ""
     lacking = "No records in eval." if "train" in classes and "eval" not in classes else ""
-    found = _UNLABELLED if has_no_labels(classes) else _format_missing(classes, labels)
-    return " ".join(filter(None, (lacking, found)))
+    return " ".join(filter(None, (lacking, _format_missing(classes, labels))))
 
 
 def _format_missing(classes: ClassCounts, labels: Sequence[str]) -> str:
