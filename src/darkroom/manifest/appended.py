@@ -96,7 +96,7 @@ def fingerprint_appended(
     planned = [f'"{name}": "{name}"' for name in _COLUMNS if name in there]
     planned += [f"label: {label.format(column='label')}", f"says: {kind.says}"]
     if kind.image_id is not None:
-        planned.append(f"image_id: {kind.image_id.format(column='label')}")
+        planned.append(f"image_id: {kind.listed_id}")
     create_view(connection, "all_rejects", rejects, scratch)
     hashes = connection.execute(_HASHES.format(planned=", ".join(planned))).fetchall()
     fingerprint = Fingerprint(options)

@@ -200,7 +200,7 @@ class Base:
                 )
         span = "parsed.span" if has_spans else f"coalesce(taken.span, {(newest or 0) + 1})"
         span = "0" if self.merges_spans else span
-        image_id = _find_image_id(kind)
+        image_id = kind.listed_id
         connection.execute(_NAMED.format(image_id=image_id))
         # Files number their images alike, so a list that is appended gives no image another id.
         ids = ("old_image_id", image_id) if self.planned else (image_id, "old_image_id")
@@ -248,9 +248,7 @@ class Base:
         if not connection.execute(_KEEPS).fetchall()[0][0]:
             return fingerprint
         has_splits = not self._places_together(options)
-        kept = connection.execute(
-            _KEPT.format(has_splits=has_splits, image_id=_find_image_id(kind))
-        )
+        kept = connection.execute(_KEPT.format(has_splits=has_splits, image_id=kind.listed_id))
         [(number, images)] = kept.fetchall()
         if images:
             progress.note(
@@ -292,11 +290,6 @@ class Base:
     def _has_kind(self, kind: TargetKind) -> bool:
         """Tells whether its images are labelled with the same kind of target."""
         return bool(self.columns.field("label").type == kind.column)
-
-
-def _find_image_id(kind: TargetKind) -> str:
-    """Returns the SQL of the id that a list has for the image of a row; null where it has none."""
-    return (kind.image_id or "NULL").format(column="label")
 
 
 def _hash_content(kind: TargetKind, column: str, has_inputs: bool, source_id: str | None) -> str:

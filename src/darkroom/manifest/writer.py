@@ -481,8 +481,7 @@ class _Rows:
         source_id = None
         if kind.image_id is not None:
             had_own = base is not None and base.has_ids_of_list(self._connection, kind)
-            image_id = kind.image_id.format(column="label")
-            source_id = select_source_id(self._connection, image_id, had_own=had_own)
+            source_id = select_source_id(self._connection, kind.listed_id, had_own=had_own)
             more += f", {source_id} AS source_id"
         if base:
             old = base.select_old(kind, label_map, source_id, has_inputs="extra" in there)

@@ -291,6 +291,11 @@ class TargetKind(Protocol):
         return self.column if self.listed is None else self.listed
 
     @property
+    def listed_id(self) -> str:
+        """SQL of the id that a list has for the image of a row of a manifest; null where none."""
+        return (self.image_id or "NULL").format(column="label")
+
+    @property
     def is_known(self) -> str:
         """SQL that tells whether the column `label` of a manifest has a target."""
         return f"{(self.objects or '{column}').format(column='label')} IS NOT NULL"
