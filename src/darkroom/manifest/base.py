@@ -73,10 +73,7 @@ SELECT bit_xor(md5_number(concat_ws(chr(31), row, key, split, {image_id}))), cou
 FROM (SELECT *, {has_splits} AND keeps_split AND declared = '' AS is_kept FROM placed
 ) WHERE is_kept OR row IN (FROM known_rows)
 """
-_UNASSIGNED = """
-SELECT bool_or(keeps_split), count(*) FILTER (old_split IS NULL), count(old_split)
-FROM placed WHERE declared = ''
-"""
+_STAYING = "SELECT if(bool_or(keeps_split), count(old_split), 0) FROM kept WHERE declared = ''"
 # A record is the same when it also has the same label and input columns.
 _OLD = """CASE WHEN shard IS NOT NULL THEN {{
     'split': old_split::VARCHAR, 'shard': shard::BIGINT, 'position': position::BIGINT,
@@ -214,7 +211,7 @@ class Base:
         """Returns how a list was read, with what its rows and classes have of the dataset.
 
         Args:
-            connection: Has the view `placed` of the rows that are planned, and what `match` makes.
+            connection: Has the view `kept` of the rows that are planned, and what `match` makes.
             read_as: How it was read alone.
             options: How rows became entries.
         """
@@ -223,8 +220,8 @@ class Base:
         if self.planned or self._places_together(options):
             return read_as
         # Where each is in the split of its hash, nothing shows that the dataset was asked.
-        [(keeps, unassigned, kept)] = connection.execute(_UNASSIGNED).fetchall()
-        return replace(read_as, unassigned=unassigned, kept=kept) if keeps else read_as
+        kept = connection.execute(_STAYING).fetchall()[0][0]
+        return replace(read_as, unassigned=read_as.unassigned - kept, kept=kept)
 
     def _places_together(self, options: ManifestOptions) -> bool:
         """Tells whether a conversion from nothing may give its splits, but not by hash."""

@@ -75,7 +75,7 @@ FROM staged
 _MOST_SHOWN = 3
 _ORIENTED = "boxes in the {} image by --box-orientation, whatever size is declared"
 _ANNOTATED = "SELECT count(*) FROM staged WHERE {objects} IS NOT NULL"
-_UNASSIGNED = "SELECT count(*) FROM staged WHERE declared = ''"
+_UNASSIGNED = "SELECT count(*) FROM kept WHERE declared = ''"
 # What a column says that is named after a split, as test or is_valid.
 _MARKS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "t", "f", "y", "n"))
 # The columns of other sources are not features.
@@ -93,7 +93,8 @@ def complete(
     """Returns how sources were read.
 
     Args:
-        connection: Has the view `parsed` of their rows, and `staged` of those that are kept.
+        connection: Has the views `parsed` and `staged` of their rows, and `kept` of those that are
+            planned.
         sources: The files of one source, whose columns are of the same kinds.
         kind: What rows are labelled with.
         label_map: The labels in the order of their numbers, and what says so.
