@@ -97,9 +97,8 @@ def _check_share(
     if not are_too_many(options.max_rejects, rejected, total):
         return
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-    yield Finding(
+    yield context.report(
         "rejects",
-        options.policies["rejects"],
         rejected,
         f"{format_count(rejected, noun, 'were', total)} rejected "
         f"({rejected / total:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
@@ -117,9 +116,8 @@ def check_missing_splits(context: Context) -> Iterator[Finding]:
     wanted = dict.fromkeys((*options.required_splits, *declared))
     missing = [split for split in wanted if not context.counts.splits.get(split)]
     if missing:
-        yield Finding(
+        yield context.report(
             "missing_splits",
-            options.policies["missing_splits"],
             len(missing),
             f"{format_count(len(missing), 'split', 'have')} no records: {', '.join(missing)}.",
             "Add rows of this split to the source, or leave the split column empty: rows without a "
@@ -140,9 +138,8 @@ def check_missing_classes(context: Context) -> Iterator[Finding]:
         {"split": ", ".join(splits), "label": label} for label, splits in lacking.items() if splits
     ]
     if missing:
-        yield Finding(
+        yield context.report(
             "missing_classes",
-            options.policies["missing_classes"],
             len(missing),
             f"{format_count(len(missing), 'class', 'have')} no records in a split.",
             "Add images of the class. Training cannot learn a class without records in train, and "
@@ -161,9 +158,8 @@ def check_small_classes(context: Context) -> Iterator[Finding]:
         if 0 < train.get(label, 0) < options.min_class_images
     ]
     if small:
-        yield Finding(
+        yield context.report(
             "small_classes",
-            options.policies["small_classes"],
             len(small),
             f"{format_count(len(small), 'class', 'have')} fewer than "
             f"{format_count(options.min_class_images, 'record')} in train.",
@@ -186,9 +182,8 @@ def check_similar_labels(context: Context) -> Iterator[Finding]:
         first, *others = (f"{show_label(label)} ({records[label]:,})" for label in ordered)
         rows.append({"label": first, "looks_like": ", ".join(others)})
     if groups:
-        yield Finding(
+        yield context.report(
             "similar_labels",
-            context.options.policies["similar_labels"],
             len(groups),
             f"{format_count(len(groups), 'group of labels', 'look')} alike.",
             "If they mean the same, write all of them in the source like the first one.",
@@ -204,9 +199,8 @@ def check_unknown_labels(context: Context) -> Iterator[Finding]:
     count = fetch_number(context.connection, _COUNT_UNKNOWN, [known])
     if count:
         where = "label map" if options.expected_labels is None else "expected labels"
-        yield Finding(
+        yield context.report(
             "unknown_labels",
-            options.policies["unknown_labels"],
             count,
             f"{format_count(count, 'record', 'have')} a label outside the {where}.",
             "Correct the label in the source, or add it to the labels.",
@@ -246,8 +240,8 @@ def check_target(context: Context, check: TargetCheck) -> Iterator[Finding]:
     else:
         count, rows = _search(context, check.find) if check.find else _query(context, check)
     if count:
-        message, policy = check.message.format(count=count), context.options.policies[check.name]
-        yield Finding(check.name, policy, count, message, check.hint, rows)
+        message = check.message.format(count=count)
+        yield context.report(check.name, count, message, check.hint, rows)
 
 
 def _query(context: Context, check: TargetCheck) -> tuple[int, tuple[FindingRow, ...]]:

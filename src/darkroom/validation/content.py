@@ -26,9 +26,8 @@ def check_leakage(context: Context) -> Iterator[Finding]:
     count, both, rows = _fetch_differing(context, _LEAKS, _CONFLICTS, tells_both)
     if count:
         also = f" Of these, {both:,} with {_name_conflict(context)}: look at them." if both else ""
-        yield Finding(
+        yield context.report(
             "leakage",
-            context.options.policies["leakage"],
             count,
             f"{format_count(count, 'image', 'are')} in more than one split, so scores on eval or "
             f"test are too high.{also}",
@@ -44,9 +43,8 @@ def check_label_conflicts(context: Context) -> Iterator[Finding]:
     count, both, rows = _fetch_differing(context, _CONFLICTS, _LEAKS, tells_both)
     if count:
         also = f" Of these, {both:,} in more than one split: scores are too high." if both else ""
-        yield Finding(
+        yield context.report(
             "label_conflicts",
-            context.options.policies["label_conflicts"],
             count,
             f"{format_count(count, 'image', 'have')} {_name_conflict(context)}.{also}",
             f"Look at the image, keep the row with the right {_name(context)}, and delete the "
@@ -61,9 +59,8 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
     count, rows = _fetch_pairs(context, _DUPLICATES, _ARE_DUPLICATES)
     if count:
         surplus = fetch_number(context.connection, _COUNT_SURPLUS)
-        yield Finding(
+        yield context.report(
             "duplicates",
-            context.options.policies["duplicates"],
             count,
             f"{format_count(count, 'image', 'occur')} more than once in a split with the same "
             f"{_name(context)}: {format_count(surplus, 'record')} too many.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -27,7 +27,7 @@ from darkroom.targets.kind import TargetKind
 from darkroom.validation.foretold import Looks, compare_looks
 from darkroom.validation.ignored import hide_near_pairs
 from darkroom.validation.report.dataset_report import DatasetCounts
-from darkroom.validation.report.findings import Anomaly
+from darkroom.validation.report.findings import Anomaly, Finding, FindingRow
 from darkroom.validation.report.pictures import RecordFolders
 
 
@@ -77,6 +77,19 @@ class Context:
     uses_cache: bool = False
     read_as: ReadAs | None = None
     results: DetectorFiles | None = None
+
+    def report(
+        self,
+        check: str,
+        count: int,
+        message: str,
+        hint: str,
+        rows: tuple[FindingRow, ...] = (),
+        **more: Any,
+    ) -> Finding:
+        """Returns what a check found, with the policy of the check; see `Finding`."""
+        policy = self.options.policies[check]
+        return Finding(check, policy, count, message, hint, rows, **more)
 
     def tells_of_both(self, check: str, other: str) -> bool:
         """Says whether a check tells of what another one finds, too: unless that is stricter."""

@@ -216,9 +216,8 @@ def _report(context: Context, what: str, moved: Sequence[Moved], hint: str) -> I
     for name, row, value in filter(None, chain.from_iterable(turns)):
         shown.setdefault(row, {}).update({} if value is None else {name: value})
     records = fetch_named_records(context.connection, shown)
-    yield Finding(
+    yield context.report(
         "drift",
-        context.options.policies["drift"],
         len(shown),
         f"{what} {' Also '.join(texts)}",
         hint,
@@ -268,9 +267,8 @@ def _compare_baseline(context: Context, root: str) -> Iterator[Finding]:
                 contents = fetch_in_order(connection, _CONTENTS, old.rows)["content"].to_numpy()
                 moved += _tell_from(old, contents, new, seen)
             else:
-                yield Finding(
+                yield context.report(
                     "drift",
-                    context.options.policies["drift"],
                     1,
                     "The features of the baseline and of the dataset are of two models, "
                     f"{old.model} and {new.model}, and cannot be compared.",

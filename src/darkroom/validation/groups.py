@@ -19,9 +19,8 @@ def check_group_leakage(context: Context) -> Iterator[Finding]:
     count = fetch_number(context.connection, "SELECT count(*) FROM spread")
     if count:
         num_rows = fetch_number(context.connection, "SELECT sum(to_move) FROM spread")
-        yield Finding(
+        yield context.report(
             "group_leakage",
-            context.options.policies["group_leakage"],
             count,
             f"{format_count(count, 'group')} in more than one split, so scores on eval or test are "
             f"too high: {format_count(num_rows, 'record')} to move.",

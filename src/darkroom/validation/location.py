@@ -17,9 +17,8 @@ def check_location_data(context: Context) -> Iterator[Finding]:
     if not count:
         return
     num_places = fetch_number(context.connection, f"{_COUNT} AND private LIKE '%{LOCATION}%'")
-    yield Finding(
+    yield context.report(
         "location_data",
-        context.options.policies["location_data"],
         count,
         f"{format_count(count, 'stored image', 'tell')} a position or the serial number of a "
         f"camera or lens: {format_count(num_places, 'position')}.",

@@ -82,9 +82,8 @@ def check_quality(context: Context) -> Iterator[Finding]:
     shown = ", ".join(
         f"{each.name} {counts[each.name]:,}{each.among}" for each in problems if counts[each.name]
     )
-    yield Finding(
+    yield context.report(
         "quality",
-        context.options.policies["quality"],
         len(marked),
         f"{format_count(len(marked), 'image', 'differ')} much from the others: {shown}.",
         "Look at them: leave out those that a model cannot learn from, as in the gallery (option "
@@ -107,9 +106,8 @@ def _find_low_bits(context: Context, hidden: Collection[int]) -> Iterator[Findin
     rows = [row for row in rows if row not in hidden]
     if not rows:
         return
-    yield Finding(
+    yield context.report(
         "quality",
-        context.options.policies["quality"],
         len(rows),
         f"{format_count(len(rows), 'image', 'have')} more than 8 bits, of which only the lower "
         "ones are used, so what is stored is nearly black: at most 63 of 255.",

@@ -35,13 +35,11 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
     seen, counts, kind = context.seen, context.counts, context.kind
     if seen is None:
         return
-    policy = context.options.policies["suspect_labels"]
     named = (name for classes in counts.classes.values() for name in classes if name)
     names = tuple(dict.fromkeys((*counts.numbers, *counts.labels, *named)))
     if len(seen.rows) * len(names) > _MOST_VALUES:
-        yield Finding(
+        yield context.report(
             "suspect_labels",
-            policy,
             len(seen.rows),
             f"Wrong labels were not looked for: {len(seen.rows):,} images times {len(names):,} "
             f"labels are more than {_MOST_VALUES:,}.",
@@ -77,9 +75,8 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
         ranked = [*shown, *(row for row in order if row not in left_out)][:MAX_RANKED_ROWS]
         found = fetch_named_records(context.connection, ranked)
         listed = [{**found[row], **shown[row]} for row in ranked[:count]]
-        yield Finding(
+        yield context.report(
             "suspect_labels",
-            policy,
             count,
             f"{format_count(count, 'image', 'are')} probably labelled wrong: features of the other "
             "images speak against it.",
@@ -87,13 +84,12 @@ def check_suspect_labels(context: Context) -> Iterator[Finding]:
             "or in the gallery: option gallery, or darkroom gallery RECORDS. "
             f"Labels with fewer than {MIN_IMAGES} images are not judged.",
             tuple(listed),
-            tuple(found[row] for row in ranked[count:]),
+            next_rows=tuple(found[row] for row in ranked[count:]),
         )
     if untold := doubts.untold:
         noun = format_count(len(untold), "label")
-        yield Finding(
+        yield context.report(
             "suspect_labels",
-            policy,
             len(untold),
             f"{noun} cannot be told from the features, so no image with one is called wrong: "
             f"{list_first(untold)}.",
