@@ -17,9 +17,11 @@ ORIENTATION_TAG = 0x0112
 _EXIF, _XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
 _XMP_ORIENTATION = re.compile(rb'tiff:Orientation(?:="|>)([1-8])')
 _SHORT, _LONG = 3, 4
+# How numbers are written, by the first bytes of an EXIF block.
+EXIF_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 _ENTRY_BYTES = 12
 # Bytes of a value, by the number of its type.
-EXIF_SIZES = {
+_EXIF_SIZES = {
     1: 1,
     2: 1,
     3: 2,
@@ -127,27 +129,45 @@ def parse_exif_orientation(tiff: bytes) -> int | None:
     Returns:
         1 to 8; 0 when it has none, and None when the block is damaged or unusual.
     """
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(tiff[:4])
+    order = EXIF_ORDERS.get(tiff[:4])
     if order is None:
         return None
     found = 0
     try:
-        (directory,) = struct.unpack_from(order + "I", tiff, 4)
-        (count,) = struct.unpack_from(order + "H", tiff, directory)
-        for place in range(directory + 2, directory + 2 + _ENTRY_BYTES * count, _ENTRY_BYTES):
-            tag, kind, values, offset = struct.unpack_from(order + "HHII", tiff, place)
-            size = EXIF_SIZES.get(kind, 0) * values
-            if size > 4 and offset + size > len(tiff):
+        for tag, kind, values, start, size in iterate_exif(tiff, order, tiff[4:8]):
+            if start + size > len(tiff):
                 return None
             if tag == ORIENTATION_TAG:
                 if values != 1 or kind not in (_SHORT, _LONG):
                     return None
                 form = order + ("H" if kind == _SHORT else "I")
-                (value,) = struct.unpack_from(form, tiff, place + 8)
+                (value,) = struct.unpack_from(form, tiff, start)
                 found = value if 1 <= value <= 8 else 1
     except struct.error:
         return None
     return found
+
+
+def iterate_exif(
+    tiff: bytes, order: str, pointer: bytes
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yields tag, type and number of the values in a directory of EXIF, their place and length.
+
+    Args:
+        tiff: The block.
+        order: One of `EXIF_ORDERS`.
+        pointer: The bytes that say where the directory is.
+
+    Raises:
+        struct.error: The rest of it is damaged.
+    """
+    (directory,) = struct.unpack(order + "I", pointer)
+    (count,) = struct.unpack_from(order + "H", tiff, directory)
+    for entry in range(directory + 2, directory + 2 + _ENTRY_BYTES * count, _ENTRY_BYTES):
+        tag, kind, number, start = struct.unpack_from(order + "HHII", tiff, entry)
+        size = _EXIF_SIZES.get(kind, 0) * number
+        # A short value is in its entry.
+        yield tag, kind, number, start if size > 4 else entry + 8, size
 
 
 def parse_xmp_orientation(xmp: bytes) -> int:

@@ -9,9 +9,10 @@ import re
 import struct
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 
 from darkroom.images.headers import iterate_png_chunks
-from darkroom.images.jpeg_header import EXIF_SIZES
+from darkroom.images.jpeg_header import EXIF_ORDERS, iterate_exif
 
 # A place on Earth; the number of one camera or lens.
 LOCATION, SERIAL = "location", "serial"
@@ -20,7 +21,6 @@ LOCATION, SERIAL = "location", "serial"
 _FIRST, _CAMERA, _GPS = 0, 0x8769, 0x8825
 _LATITUDE, _LONGITUDE = 2, 4
 _SERIALS = ((_FIRST, 0xC62F), (_CAMERA, 0xA431), (_CAMERA, 0xA435))
-_ENTRY_BYTES = 12
 _XMP_LOCATION = re.compile(rb'GPSL(?:atitude|ongitude)\s*(?:=\s*["\']|>)\s*[^"\'<\s]')
 _XMP_SERIAL = re.compile(rb'SerialNumber\s*(?:=\s*["\']|>)\s*[^"\'<\s0]')
 _MAX_TEXT_BYTES = 1 << 20
@@ -52,7 +52,7 @@ def find_private(exif: Sequence[bytes], xmp: bytes) -> str:
     if _XMP_SERIAL.search(xmp):
         found.add(SERIAL)
     for tiff in exif:
-        order = {b"II*\0": "<", b"MM\0*": ">"}.get(tiff[:4])
+        order = EXIF_ORDERS.get(tiff[:4])
         if order is None:
             continue
         directories = {_FIRST: _read_directory(tiff, order, tiff[4:8])}
@@ -72,16 +72,10 @@ def find_private(exif: Sequence[bytes], xmp: bytes) -> str:
 def _read_directory(tiff: bytes, order: str, pointer: bytes) -> dict[int, bytes]:
     """Returns the values of a directory by tag, as far as it can be read."""
     values: dict[int, bytes] = {}
-    try:
-        (place,) = struct.unpack(order + "I", pointer)
-        (count,) = struct.unpack_from(order + "H", tiff, place)
-        for entry in range(place + 2, place + 2 + _ENTRY_BYTES * count, _ENTRY_BYTES):
-            tag, kind, number, start = struct.unpack_from(order + "HHII", tiff, entry)
-            size = EXIF_SIZES.get(kind, 0) * number
-            start = entry + 8 if size <= 4 else start
+    # Some readers find what is before the damage.
+    with suppress(struct.error):
+        for tag, _, _, start, size in iterate_exif(tiff, order, pointer):
             values[tag] = tiff[start : start + size]
-    except struct.error:
-        pass  # Some readers find what is before the damage.
     return values
 
 
