@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from darkroom.dataset.rejects import Reject
+from darkroom.manifest.label_map import resolve
 from darkroom.manifest.rows import COLUMNS, parse_blocks
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
@@ -20,7 +21,7 @@ Entry = namedtuple("Entry", COLUMNS)
 
 def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:
     """Yields what becomes of each row, in their order; lost objects follow their row."""
-    for block in parse_blocks(sources, options):
+    for block in parse_blocks(sources, resolve(options)):
         rows = [*map(Entry, *block.columns.values()), *block.rejects]
         yield from sorted(rows, key=lambda row: row.row)
 

@@ -17,7 +17,7 @@ from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import check_form, check_unicode, parse_cell
 from darkroom.manifest.sources.base import ALLOWED_SCHEMES, Row, Source
 from darkroom.manifest.sources.roots import check_inside
-from darkroom.options.manifest import ManifestOptions, resolve_roots
+from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.text import suggest
 from darkroom.storage import uris
 from darkroom.targets.form import as_text
@@ -66,12 +66,11 @@ COLUMNS = (
 def parse_blocks(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Chunk]:
     """Yields the rows of the sources, numbered from 1 through all sources, in their order.
 
-    Each chunk is within a block of `BLOCK_ROWS` rows.
+    Each chunk is within a block of `BLOCK_ROWS` rows. The options must be resolved.
 
     Raises:
         DataError: A source as a whole cannot be used, as when a split is unknown, or no source
             has a row.
-        UsageError: An allowed root is not a folder.
     """
     first_row = 0
     occurrences: Counter[str] = Counter()
@@ -173,7 +172,6 @@ class _RowParser:
         # The folder of relative paths, as identities have it. A DataFrame has none.
         folder = uris.normalise_uri(source.base)
         self._below = uris.relative_identity(f"{folder}/", self._base) if self._base else ""
-        self._allowed_roots = resolve_roots(options.allowed_roots)
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source.base)
         self._declared: dict[str, str] = {} if schema.split else {"": source.split}
         self._spans: dict[Any, int] = {} if schema.span else {"": source.span}
@@ -347,7 +345,7 @@ class _RowParser:
         is_relative = not cell.startswith("/") and not uris.has_scheme(cell)
         uri = uris.resolve_uri(f"{self._source.base}/{cell}" if is_relative else cell)
         check_form(cell, uri)
-        check_inside(uri, self._allowed_roots)
+        check_inside(uri, self._options.allowed_roots)
         # A DataFrame has no folder, so a relative path identifies an image as it is written.
         if is_relative and not self._base:
             return uri, uris.normalise_uri(cell)
