@@ -72,6 +72,8 @@ class ManifestOptions(RowFields):
         check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
         if self.box_orientation is not None:
             check_choice("box_orientation", self.box_orientation, ORIENTATIONS)
+        encoding = parse_source_encoding(self.source_encoding)
+        object.__setattr__(self, "source_encoding", encoding)
         check_known(self.accept, DOUBTS, "There is no doubt named")
         check_flag("stratify", self.stratify)
         if self.folds is not None:
@@ -144,7 +146,6 @@ class ManifestOptions(RowFields):
                 **given,
                 "schema": None if columns is None else Schema.parse(columns),
                 "split_ratios": _parse_split_ratios(given["split_ratios"]),
-                "source_encoding": parse_source_encoding(given["source_encoding"]),
                 "accept": _parse_names(given["accept"]),
                 "allowed_roots": _parse_roots(given["allowed_roots"]),
                 "exclude": _parse_path(given["exclude"]),

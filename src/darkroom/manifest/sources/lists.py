@@ -13,7 +13,7 @@ from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.parquet import ParquetSource, read_arrow_schema
-from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.uris import find_ending
 
 _JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
@@ -33,7 +33,7 @@ def open_list(path: str, options: ManifestOptions) -> Source:
     is_jsonl = ending in _JSON_LINES_ENDINGS
     opened = JsonlSource if is_jsonl else CsvSource
     with name_form(path, is_jsonl=is_jsonl):
-        return opened(path, options.columns, parse_source_encoding(options.source_encoding))
+        return opened(path, options.columns, options.source_encoding)
 
 
 def find_lists(listing: Listing, fits: Callable[[str, Schema], bool]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from darkroom.manifest.formats.base import find_hull
 from darkroom.manifest.formats.object_rows import ObjectRows
 from darkroom.manifest.sources.csv import CsvSource
 from darkroom.manifest.sources.listing import Listing
-from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+from darkroom.options.manifest import ManifestOptions
 
 _VERTICES = ("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4")
 # Of shares of the image: they are rounded.
@@ -28,8 +28,7 @@ class AutoMLSource(ObjectRows):
 
     def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
         layout = ObjectColumns("image_uri", "ml_use", (), "label", _VERTICES)
-        encoding = parse_source_encoding(options.source_encoding)
-        table = CsvSource(path, Columns(layout.schema), encoding)
+        table = CsvSource(path, Columns(layout.schema), options.source_encoding)
         super().__init__(table, layout, options, listing)
 
     def _find_size(self, cells: Sequence[str]) -> tuple[Any, Any]:

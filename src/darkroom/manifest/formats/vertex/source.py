@@ -13,7 +13,7 @@ from darkroom.manifest.formats.places import find_images
 from darkroom.manifest.sources.jsonl import parse_line
 from darkroom.manifest.sources.listing import Listing
 from darkroom.manifest.sources.text import TextFile
-from darkroom.options.manifest import ManifestOptions, parse_source_encoding
+from darkroom.options.manifest import ManifestOptions
 
 _IMAGE, _LABELS = "imageGcsUri", "dataItemResourceLabels"
 _ML_USE = "aiplatform.googleapis.com/ml_use"
@@ -40,7 +40,7 @@ class VertexSource(AnnotationSource):
     """
 
     def __init__(self, path: str, options: ManifestOptions, listing: Listing | None = None) -> None:
-        self._file = TextFile(path, parse_source_encoding(options.source_encoding), newline="\n")
+        self._file = TextFile(path, options.source_encoding, newline="\n")
         self._place = find_images(path, self._read_names, options.image_dir, listing)
         keys = (key for _, found in self._lines() for key in _KINDS if key in found)
         self._key = next(keys, _BOXES)
