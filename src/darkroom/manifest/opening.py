@@ -74,9 +74,10 @@ def _name_splits(sources: Sequence[Source]) -> None:
     found = find_splits(below)
     for each, split in zip(sources, found, strict=True):
         each.split = split
-    first = sources[0]
-    doubts = (*first.read_as.doubts, *doubt_splits(below, found))
-    first.read_as = replace(first.read_as, doubts=doubts)
+    if len(paths) > 1:
+        first = sources[0]
+        doubts = (*first.read_as.doubts, *doubt_splits(below, found))
+        first.read_as = replace(first.read_as, doubts=doubts)
 
 
 def _join_objects(table: Source, options: ManifestOptions) -> Source:

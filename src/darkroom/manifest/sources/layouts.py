@@ -137,7 +137,7 @@ def check_splits(folder: str, classes: Sequence[str]) -> None:
 
 
 def doubt_splits(lists: Sequence[str], splits: Sequence[str]) -> Iterator[Doubt]:
-    """Yields the doubt about lists of which only some are named after splits.
+    """Yields the doubt about several lists of which only some are named after splits.
 
     Args:
         lists: Their paths, relative to the place that the user named.
@@ -145,7 +145,7 @@ def doubt_splits(lists: Sequence[str], splits: Sequence[str]) -> Iterator[Doubt]
     """
     others = [path for path, split in zip(lists, splits, strict=True) if not split]
     named = [path for path in lists if mention_split(path)]
-    if len(lists) > 1 and others and named:
+    if others and named:
         yield Doubt(
             SPLIT_NAMES,
             f"Of {len(lists):,} lists, {list_first(named)} may be named after splits, and the "
