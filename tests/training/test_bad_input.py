@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 import darkroom
 from darkroom.cli import main
-from darkroom.errors import DataError
+from darkroom.errors import DarkroomError, DataError
 from darkroom.input.opening import open_splits
 from darkroom.training.sources import open_training_data
 
@@ -47,6 +48,14 @@ def test_a_file_of_weights_that_cannot_be_used_is_one_sentence(write_images, tmp
     assert error["message"].startswith(f"{path} is not the file of torch that can be read: ")
     assert "Leave out --weights for the weights of ImageNet." in error["hint"]
     assert "Traceback" not in said.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_wrong_is_said_before_tensorflow_is_loaded(tmp_path, monkeypatch, write_images):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    for data, said in ((tmp_path / "none", "does not exist"), (write_images(BOTH), "extra 'tf'")):
+        with pytest.raises(DarkroomError, match=said):
+            darkroom.train(data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

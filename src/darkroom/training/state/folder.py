@@ -9,6 +9,7 @@ from darkroom.errors import OutputError, UsageError
 from darkroom.evaluation.report.write import EVALUATION_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
+from darkroom.runtime import streams
 from darkroom.storage import ledger
 from darkroom.training.state.history import BEST_FOLDER, HISTORY_FILE, TENSORBOARD_FOLDER
 
@@ -50,10 +51,13 @@ def check_checkpoint_place(folder: str) -> None:
             "TensorFlow takes these for a pattern when it deletes an old checkpoint, and would "
             "delete that of another training. Choose another folder.",
         )
-    import tensorflow as tf
+    if not storage.is_remote(folder):
+        return
+    with streams.quiet_tensorflow():
+        import tensorflow as tf
 
     scheme = folder.partition("://")[0]
-    if storage.is_remote(folder) and scheme not in tf.io.gfile.get_registered_schemes():
+    if scheme not in tf.io.gfile.get_registered_schemes():
         raise UsageError(
             f"checkpoint_dir is {folder!r}, but this TensorFlow cannot write to {scheme}://.",
             "Train in a local folder, and copy it when the training is done.",
