@@ -11,6 +11,7 @@ import pytest
 
 import darkroom
 from darkroom.cli import main
+from darkroom.errors import DataError
 from darkroom.evaluation import predict as module
 from darkroom.evaluation.predict import (
     FailedImage,
@@ -18,7 +19,7 @@ from darkroom.evaluation.predict import (
     encode_predictions,
     list_image_files,
 )
-from darkroom.input.loading import load_tensorflow
+from darkroom.evaluation.scores.serving import load_model
 from darkroom.runtime import streams
 from darkroom.targets.label.scoring import LabelPrediction
 
@@ -175,5 +176,6 @@ def test_tensorflow_is_loaded_without_its_lines_about_this_machine(monkeypatch):
     # A notebook shows all that is written to the standard error of its process.
     asked = []
     monkeypatch.setattr(streams, "quiet_tensorflow", lambda: nullcontext(asked.append("quiet")))
-    load_tensorflow()
+    with pytest.raises(DataError):
+        load_model("none")
     assert asked == ["quiet"]

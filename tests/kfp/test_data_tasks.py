@@ -15,8 +15,8 @@ from darkroom.dataset.index import read_index
 from darkroom.decisions.lines import Decision, format_decisions
 from darkroom.decisions.saved import FORM
 from darkroom.options.validation import CHECK_NAMES, OFF
+from darkroom.runtime import streams
 from darkroom.steps.known import STEPS
-from darkroom.training import train
 from darkroom.validation import statistics
 
 from ..html_page import Page
@@ -122,7 +122,7 @@ def test_a_training_on_boxes_names_the_component_for_them_before_it_loads_tensor
     ]
     path.write_text("\n".join(lines))
     dataset = cluster.run("convert_images", data=str(path)).artifacts["dataset"]
-    monkeypatch.setattr(train, "load_tensorflow", lambda: pytest.fail("TensorFlow was loaded"))
+    monkeypatch.setattr(streams, "quiet_tensorflow", lambda: pytest.fail("TensorFlow was loaded"))
     done = cluster.run("train_classifier", {"dataset": dataset})
     assert (done.code, done.error["code"]) == (1, "data")
     assert "The images are labelled with boxes" in done.error["message"]

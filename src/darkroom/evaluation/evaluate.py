@@ -27,7 +27,6 @@ from darkroom.evaluation.scores.serving import (
     load_model,
     read_learned,
 )
-from darkroom.input.loading import load_tensorflow
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
 from darkroom.runtime import progress
@@ -174,7 +173,6 @@ def _evaluate_model(
             "says only to darkroom convert.",
             "Convert it, and evaluate the model on the dataset.",
         )
-    load_tensorflow()
     # The model defines the labels.
     data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL), roots=roots)
     named = data.find_split(split, _INSTEAD)

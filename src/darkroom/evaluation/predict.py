@@ -21,7 +21,6 @@ from darkroom.evaluation.scores.serving import find_model, load_model
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.endings import IMAGE_ENDINGS, is_image_name
 from darkroom.images.prepare import MAX_IMAGE_BYTES
-from darkroom.input.loading import load_tensorflow
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress
 from darkroom.runtime.machine import count_cores
@@ -135,7 +134,6 @@ def predict(
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_image_files([os.fspath(each) for each in given])
     folder = find_model(os.fspath(model))
-    load_tensorflow()
     served = load_model(folder, from_logits=from_logits)
     found: list[Prediction] = []
     failed: list[FailedImage] = []

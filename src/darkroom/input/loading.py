@@ -231,7 +231,8 @@ def load(
     made = replace(made, **more)
     if framework == TENSORFLOW:
         try:
-            load_tensorflow()
+            with streams.quiet_tensorflow():
+                import tensorflow  # noqa: F401
         except MissingExtraError as error:
             hint = f'{error.hint} Without TensorFlow, give framework="torch" or "numpy".'
             raise MissingExtraError(error.message, hint) from error
@@ -262,16 +263,6 @@ def load(
         return LoadedSplits(loaded, data.labels, counts, framework, root)
 
     return read_unchanged(roots, open_now)
-
-
-def load_tensorflow() -> None:
-    """Imports TensorFlow, without its messages about a missing GPU.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    with streams.quiet_tensorflow():
-        import tensorflow  # noqa: F401
 
 
 def _check_values(

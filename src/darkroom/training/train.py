@@ -13,12 +13,11 @@ from darkroom.errors import DataError
 from darkroom.evaluation.report.result import Evaluation
 from darkroom.evaluation.report.write import EVALUATION_FILES
 from darkroom.evaluation.scores.serving import MODEL_FOLDER
-from darkroom.input.loading import load_tensorflow
 from darkroom.options.checks import as_size
 from darkroom.options.fields import merge_options
 from darkroom.options.input import choose_augmentation
 from darkroom.options.training import TrainingOptions
-from darkroom.runtime import progress
+from darkroom.runtime import progress, streams
 from darkroom.runtime.process import report_interrupts
 from darkroom.storage.locks import FolderLock
 from darkroom.training.devices.environment import check_backend, read_cluster
@@ -135,7 +134,8 @@ def train_datasets(
     folder = storage.absolute(checkpoint_dir)
     check_checkpoint_place(folder)
     found = open_training_data(data, eval_data)
-    load_tensorflow()
+    with streams.quiet_tensorflow():
+        import tensorflow  # noqa: F401  before anything is written
     options = choose_augmentation(options, found.splits[TRAIN].target.kind)
     # Everything that decides the model.
     plan = {"options": options.to_dict(), "data": found.identity}

@@ -12,6 +12,7 @@ from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, is_environment
+from darkroom.runtime import streams
 from darkroom.storage import copies
 from darkroom.targets.kind import check_learned, find_kind
 from darkroom.targets.learned import LEARNED_FILE, Learned, decode_learned
@@ -146,7 +147,8 @@ def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
     Raises:
         DataError: It is damaged, or darkroom did not export it.
     """
-    import tensorflow as tf
+    with streams.quiet_tensorflow():
+        import tensorflow as tf
 
     learned = read_learned(folder)
     find_kind(learned.kind)

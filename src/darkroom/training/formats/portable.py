@@ -22,12 +22,11 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
 from darkroom.evaluation.scores.serving import check_model_kind, find_model, read_learned
-from darkroom.input.loading import load_tensorflow
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import ONE_LABEL
 from darkroom.options.training import EXPORT_FORMATS
-from darkroom.runtime import progress
+from darkroom.runtime import progress, streams
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.result import Fact, Outcome, Result, ResultRow
 from darkroom.runtime.text import format_count, make_visible
@@ -145,8 +144,8 @@ def export(
     ledger.check_owned_files(output, [_FILES[each] for each in formats])
     folder = find_model(os.fspath(model))
     named = [os.fspath(records)] if isinstance(records, str | os.PathLike) else [*records]
-    load_tensorflow()
-    import tensorflow as tf
+    with streams.quiet_tensorflow():
+        import tensorflow as tf
 
     from darkroom.input.opening import open_splits
 
