@@ -184,7 +184,8 @@ def check_model(spec: str, weights: str | None = None) -> None:
         UsageError: One of them does not exist.
     """
     check_model_name(spec)
-    check_weights(weights, spec)
+    if weights is not None:
+        check_weights(weights, spec)
     if spec.startswith(APPLICATIONS_PREFIX):
         name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
         if name not in names:
