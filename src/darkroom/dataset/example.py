@@ -61,7 +61,15 @@ def encode_feature(name: str, value: FeatureValue) -> bytes:
         return _cached_bytes_entry_head(name, len(value)) + value
     if isinstance(value, int):
         return _cached_integer(name, value)
-    return _list_entry(name, value if isinstance(value, list) else [value])
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        return _wrap(1, _cached_name(name) + _wrap(2, b""))
+    first = values[0]
+    if isinstance(first, float):
+        return _cached_floats(name, len(values))(*values)
+    is_text = isinstance(first, bytes)
+    packed = b"".join(map(_cached_text, values)) if is_text else _pack_integers(values)
+    return _cached_list_head(name, 1 if is_text else 3, len(packed)) + packed
 
 
 def _bytes_entry_head(name: str, num_bytes: int) -> bytes:
@@ -70,18 +78,10 @@ def _bytes_entry_head(name: str, num_bytes: int) -> bytes:
     return _list_head(name, 1, len(value) + num_bytes) + value
 
 
-def _list_entry(name: str, values: list[bytes] | list[int] | list[float]) -> bytes:
-    """Returns the map entry of a list; of an empty one, a feature without values."""
-    if not values:
-        return _wrap(1, _cached_name(name) + _wrap(2, b""))
-    first = values[0]
-    if isinstance(first, bytes):
-        kind, packed = 1, b"".join(map(_cached_text, values))
-    elif isinstance(first, float):
-        kind, packed = 2, _cached_floats(len(values)).pack(*values)
-    else:
-        kind, packed = 3, _pack_integers(values)  # type: ignore[arg-type]
-    return _cached_list_head(name, kind, len(packed)) + packed
+def _make_floats(name: str, count: int) -> Callable[..., bytes]:
+    """Returns what makes the map entry of so many floats."""
+    head = _list_head(name, 2, 4 * count)
+    return functools.partial(struct.Struct(f"<{len(head)}s{count}f").pack, head)
 
 
 def _list_head(name: str, kind: int, num_bytes: int) -> bytes:
@@ -94,9 +94,13 @@ def _list_head(name: str, kind: int, num_bytes: int) -> bytes:
     return _tagged(1, len(entry) + num_bytes) + entry
 
 
-def _pack_integers(values: list[int]) -> bytes:
-    if min(values) >= 0 and max(values) < 0x80:
-        return bytes(values)  # as most numbers of classes
+def _pack_integers(values: Sequence[Any]) -> bytes:
+    try:
+        packed = bytes(values)  # as most numbers of classes
+    except ValueError:
+        packed = b"\x80"  # A number takes several bytes.
+    if packed.isascii():
+        return packed
     return b"".join([_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values])
 
 
@@ -106,10 +110,12 @@ def _wrap(field: int, content: bytes) -> bytes:
 
 # Sizes, label numbers and lengths of texts repeat often.
 _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
-_cached_integer = functools.lru_cache(maxsize=4096)(lambda name, value: _list_entry(name, [value]))
+_cached_integer = functools.lru_cache(maxsize=4096)(
+    lambda name, value: encode_feature(name, [value])
+)
 _cached_list_head = functools.lru_cache(maxsize=4096)(_list_head)
 _cached_text = functools.lru_cache(maxsize=4096)(lambda text: _wrap(1, text))
-_cached_floats = functools.lru_cache(maxsize=4096)(lambda count: struct.Struct(f"<{count}f"))
+_cached_floats = functools.lru_cache(maxsize=4096)(_make_floats)
 _cached_name = functools.lru_cache(maxsize=4096)(lambda name: _wrap(1, name.encode()))
 
 
