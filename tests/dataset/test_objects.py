@@ -1,5 +1,7 @@
 """Counts of objects are added up."""
 
+from dataclasses import astuple
+
 from darkroom.dataset.objects import ObjectCounts, add_objects
 
 
@@ -9,5 +11,6 @@ def test_the_most_objects_of_a_record_are_not_a_sum():
         ObjectCounts(5, merged=1, most=5),
         ObjectCounts(rejected=7),
     ]
-    assert add_objects(parts) == ObjectCounts(8, 9, merged=1, alone=1, most=5)
-    assert add_objects([]) == ObjectCounts()
+    expected = ObjectCounts(8, 9, merged=1, alone=1, most=5)
+    assert ObjectCounts(*add_objects(map(astuple, parts))) == expected
+    assert ObjectCounts(*add_objects([])) == ObjectCounts()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
 
 from darkroom.runtime.json_values import Count
 
@@ -37,11 +36,13 @@ class ObjectCounts:
         return self.written + self.rejected + self.deduplicated + self.merged
 
 
-# `dataclasses.astuple` copies each value: too slow for a part an image.
-_list_counts = attrgetter(*(field.name for field in fields(ObjectCounts)))
+_NONE = astuple(ObjectCounts())
 
 
-def add_objects(parts: Iterable[ObjectCounts]) -> ObjectCounts:
-    """Returns the sums of counts, and the most objects of a record."""
-    *counts, most = zip(*map(_list_counts, [ObjectCounts(), *parts]), strict=True)
-    return replace(ObjectCounts(*map(sum, counts)), most=max(most))
+def add_objects(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """Returns the sums of counts, and the most objects of a record.
+
+    Both are the values of `ObjectCounts`: to make one of these for each image takes too long.
+    """
+    *counts, most = zip(_NONE, *parts, strict=True)
+    return *map(sum, counts), max(most)

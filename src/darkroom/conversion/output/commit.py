@@ -8,7 +8,7 @@ write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 import PIL
@@ -218,7 +218,8 @@ def _make_dataset(
     objects = None
     if manifest.objects is not None:
         listed = replace(manifest.objects, written=0)
-        objects = add_objects([listed, *(ObjectCounts(*report.objects) for report in reports)])
+        written = (report.objects for report in reports)
+        objects = ObjectCounts(*add_objects([astuple(listed), *written]))
     types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
     types |= find_kind(manifest.target.kind).features if manifest.has_labels else {}
     types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}

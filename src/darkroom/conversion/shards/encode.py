@@ -21,7 +21,6 @@ from darkroom.dataset import example
 from darkroom.dataset.columns import make_column
 from darkroom.dataset.index import IMAGE_COLUMNS, IndexRow
 from darkroom.dataset.manifest import ManifestRow
-from darkroom.dataset.objects import ObjectCounts
 from darkroom.dataset.rejects import CONVERT_STAGE, OBJECT_STAGE, Reject, format_target
 from darkroom.dataset.tfrecord import frame_record
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
@@ -185,14 +184,14 @@ class EncodedRows:
         pieces: The bytes of their records, in order, not joined.
         index_rows: A row of the index for each record.
         rejects: The rows that became no record, and the objects that are in none.
-        objects: Numbers of the objects of each row, where targets have some.
+        objects: The values of `ObjectCounts` for each row, where targets have objects.
     """
 
     num_rows: int = 0
     pieces: list[bytes] = field(default_factory=list)
     index_rows: list[IndexRow] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
-    objects: list[ObjectCounts] = field(default_factory=list)
+    objects: list[tuple[int, ...]] = field(default_factory=list)
 
 
 def encode_rows(
@@ -215,8 +214,7 @@ def encode_rows(
             encoded.pieces.append(image)
             encoded.index_rows.append(_keep_index_row(row, kind, len(image)))
             if kind.objects is not None:
-                count = len(row.label_id or ())
-                encoded.objects.append(ObjectCounts(count, most=count))
+                encoded.objects.append(_count_objects(len(row.label_id or ())))
             continue
         try:
             if isinstance(image, RejectError):
@@ -226,12 +224,13 @@ def encode_rows(
             label = make_column([row.label], kind.listed_type)[0].as_py()
             encoded.rejects.append(_make_reject(row, label, CONVERT_STAGE, error))
             if kind.objects is not None:
-                encoded.objects.append(ObjectCounts(rejected=len(row.label_id or ())))
+                encoded.objects.append(_count_objects(rejected=len(row.label_id or ())))
             continue
         for lost in placed.lost:
             encoded.rejects.append(_make_reject(row, lost.value, OBJECT_STAGE, lost.fault))
         if kind.objects is not None:
-            encoded.objects.append(_count_objects(placed))
+            counts = len(placed.numbers or ()), len(placed.lost), placed.merged, placed.cut
+            encoded.objects.append(_count_objects(*counts))
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
         target = kind.encode(placed.value, placed.numbers)
         pieces = _frame_example(row, target, image, sha256)
@@ -260,10 +259,11 @@ def _make_reject(row: ManifestRow, label: Any, stage: str, fault: RejectError) -
     return Reject(row.row, row.uri, row.split, *why, *details)
 
 
-def _count_objects(placed: Placed) -> ObjectCounts:
-    """Returns the numbers of the objects of a record."""
-    written, alone = len(placed.numbers or ()), len(placed.lost)
-    return ObjectCounts(written, alone, 0, placed.merged, alone, placed.cut, written)
+def _count_objects(
+    written: int = 0, alone: int = 0, merged: int = 0, cut: int = 0, rejected: int = 0
+) -> tuple[int, ...]:
+    """Returns the values of `ObjectCounts` for a row, which may be `rejected` as a whole."""
+    return written, alone + rejected, 0, merged, alone, cut, written
 
 
 def _frame_example(

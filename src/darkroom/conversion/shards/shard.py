@@ -216,7 +216,7 @@ def write_shard(
     kind = find_kind(task.kind)
     finished = [*task.results, task.work_file(_REJECTS)]
     shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
-    objects: list[ObjectCounts] = []
+    objects: list[tuple[int, ...]] = []
     with (
         OldRecords(task.old, tables, kind) if task.old else nullcontext() as old,
         storage.open_write(shard_part) as file,
@@ -251,7 +251,7 @@ def write_shard(
     shard = Shard(task.file, writer.records, writer.size_bytes, writer.sha256)
     report = _make_report(task, shard, rejects.count, index.sum)
     if kind.objects is not None:
-        report = report._replace(objects=astuple(add_objects(objects)))
+        report = report._replace(objects=add_objects(objects))
     return _keep_report(task, report)
 
 
@@ -279,7 +279,8 @@ def _link_shard(
             task.folders.manifest, task.range.first_row, task.range.num_rows, tables
         )
     )
-    kind, objects = find_kind(task.kind), ()
+    kind = find_kind(task.kind)
+    objects: tuple[int, ...] = ()
     with OldRecords(dataset, tables, kind) as old, _open_index(task, part) as index:
         found = old.find(rows)
         columns = dict(zip(found.column_names, found.columns, strict=True))
@@ -287,7 +288,7 @@ def _link_shard(
         if kind.listed is not None:
             listed["listed"] = listed.pop("label")
             counts = [len(numbers or ()) for numbers in list_values(listed["label_id"])]
-            objects = astuple(add_objects(ObjectCounts(count, most=count) for count in counts))
+            objects = astuple(ObjectCounts(sum(counts), most=max(counts, default=0)))
         columns |= listed
         columns |= {"source_size": rows["size"], "source_version": rows["mtime"]}
         index.add_table(pa.table(columns))
