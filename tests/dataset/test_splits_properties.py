@@ -17,7 +17,7 @@ from darkroom.options.manifest import ManifestOptions
 
 pytestmark = pytest.mark.slow
 
-_SEEDS = st.integers(-(1 << 63), 1 << 63)
+_SEEDS = st.integers(1 - (1 << 63), (1 << 63) - 1)
 _NAMES = st.text("abcdefgh", min_size=1, max_size=8)
 _ROWS = 2_000
 

@@ -108,6 +108,13 @@ def test_a_function_with_options_shows_them():
         ManifestOptions.parse(sed=1)
 
 
+def test_options_of_a_source_are_checked_by_their_fields():
+    with pytest.raises(UsageError, match="voc_origin is 7, expected a whole number from 0 to 1"):
+        ManifestOptions.parse(voc_origin=7)
+    with pytest.raises(UsageError, match="folds is 1, expected a whole number from 2 to 100"):
+        ManifestOptions.parse(folds=1)
+
+
 @pytest.mark.crosses
 def test_the_signature_of_load_has_the_fields():
     from darkroom.input.loading import load

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.checks import is_number
 from darkroom.runtime.text import suggest
 
 NO_AUGMENTATION = "none"
@@ -59,7 +60,7 @@ class Augmentation:
         _check_range("crop_ratio", self.crop_ratio, float("inf"))
         for name, greatest in _MAXIMA.items():
             value = getattr(self, name)
-            if not _is_number(value) or not 0 <= value <= greatest:
+            if not is_number(value) or not 0 <= value <= greatest:
                 raise UsageError(f"{name} is {value!r}, expected a number from 0 to {greatest}.")
 
 
@@ -131,12 +132,8 @@ def _build_name_error(name: str, text: str) -> UsageError:
     )
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float)
-
-
 def _check_range(name: str, value: Any, greatest: float) -> None:
-    is_pair = isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
+    is_pair = isinstance(value, tuple) and len(value) == 2 and all(map(is_number, value))
     if not is_pair or not 0 < value[0] <= value[1] <= greatest:
         limit = "" if greatest == float("inf") else f", at most {greatest:g}"
         raise UsageError(

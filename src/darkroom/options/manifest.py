@@ -14,26 +14,10 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Columns, Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.checks import (
-    as_python,
-    check_choice,
-    check_count,
-    check_flag,
-    check_known,
-    encode_json,
-)
-from darkroom.options.fields import spell_out
-from darkroom.options.source import (
-    DOUBTS,
-    LABEL_KINDS,
-    MANY_LABELS,
-    MERGES,
-    SOURCE_FORMATS,
-    SUBFOLDERS,
-    RowFields,
-    SourceFields,
-)
-from darkroom.targets.form import EMPTY_CELLS, ORIENTATIONS, Form
+from darkroom.options.checks import check_known, encode_json
+from darkroom.options.fields import check_fields, spell_out
+from darkroom.options.source import DOUBTS, MANY_LABELS, RowFields, SourceFields
+from darkroom.targets.form import Form
 
 # Each row without a split asks for them.
 _USUAL_RATIOS = SplitRatios()
@@ -65,19 +49,10 @@ class ManifestOptions(RowFields):
             UsageError: A choice is unknown. Or the map is empty, repeats a label, or is given
                 beside integer labels.
         """
-        check_choice("label_kind", self.label_kind, LABEL_KINDS)
-        check_choice("format", self.format, SOURCE_FORMATS)
-        check_choice("merge_rows", self.merge_rows, MERGES)
-        check_choice("subfolders", self.subfolders, SUBFOLDERS)
-        check_choice("empty_labels", self.empty_labels, EMPTY_CELLS)
-        if self.box_orientation is not None:
-            check_choice("box_orientation", self.box_orientation, ORIENTATIONS)
+        check_fields(self)
         encoding = parse_source_encoding(self.source_encoding)
         object.__setattr__(self, "source_encoding", encoding)
         check_known(self.accept, DOUBTS, "There is no doubt named")
-        check_flag("stratify", self.stratify)
-        if self.folds is not None:
-            check_count("folds", self.folds, 2, 100)
         if self.label_separator is not None and not self.label_separator.strip("\0\n"):
             raise UsageError(
                 "label_separator is empty.",
@@ -133,9 +108,8 @@ class ManifestOptions(RowFields):
         Raises:
             UsageError: An argument is wrong.
         """
-        given = {name: as_python(v) for name, v in vars(SourceFields(**options)).items()}
+        given = {**vars(SourceFields(**options))}
         columns, label_map = given.pop("columns"), given["label_map"]
-        check_count("seed", given["seed"], None)
         if isinstance(label_map, str | os.PathLike):
             storage.absolute(label_map)  # checks that it is a path
             given["label_map"] = storage.expand_home(os.fspath(label_map))
