@@ -76,7 +76,7 @@ def convert_to_rgb(image: Any, changes: list[str], deep_bits: int = 16) -> Pixel
 def _name_conversion(image: Any) -> Iterator[str]:
     """Yields the codes of the changes that make an image gray or RGB of 8 bits."""
     mode, is_transparent = image.mode, "transparency" in image.info
-    if _has_16_bits(image) or mode == "1":
+    if mode.startswith("I;16") or mode == "1":
         yield "bit_depth"
     if mode in _ALPHA_MODES or is_transparent:
         yield "alpha"
@@ -84,7 +84,7 @@ def _name_conversion(image: Any) -> Iterator[str]:
         yield "palette"
     elif mode in _COLOR_MODES:
         yield mode.lower()
-    elif mode not in ("1", "L", "RGB", "RGBX") and not _has_16_bits(image):
+    elif mode not in ("1", "L", "RGB", "RGBX") and not mode.startswith("I;16"):
         what = f"pixels of mode {mode} "
         what += (
             "(32 bits) have no known range: store them with 8 or 16 bits"
@@ -97,11 +97,6 @@ def _name_conversion(image: Any) -> Iterator[str]:
 def is_low(pixels: Pixels) -> bool:
     """Tells whether 8 bits that are left of more are dark, because the upper ones are not used."""
     return int(pixels.max()) <= _MAX_LOW_LEVEL
-
-
-def _has_16_bits(image: Any) -> bool:
-    # Older versions of Pillow open a PNG with 16 bits of gray as I.
-    return bool(image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"))
 
 
 def _convert(deep_bits: int, image: Any) -> Any:
