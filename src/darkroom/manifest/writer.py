@@ -234,7 +234,7 @@ def write_manifest(
             staged = stage_rows(sources, options, scratch, count if schema.image else None)
             if known and staged.fingerprint == known.fingerprint.partition("-")[0]:
                 return known
-            with open_database(scratch, threads=2) as connection:
+            with open_database(scratch) as connection:
                 rows = _Rows(connection, scratch, given, options, base)
                 manifest = rows.write(staged, folder, rejects_folder, named)
         except OSError as error:

@@ -16,7 +16,7 @@ from darkroom.errors import DataError, StorageError
 from darkroom.storage.parquet import report_damage
 
 _HINT = "List all faults with darkroom verify, or run the step that writes this file again."
-# Each thread needs memory, so more threads would need a higher limit.
+# Of one thread: more would need a higher limit, and write a manifest no sooner.
 _MEMORY = "112MB"
 # 2,048 rows are read at a time, with all their objects.
 _NESTED_MEMORY = "200MB"
@@ -50,13 +50,12 @@ def _list_parts(kind: pa.DataType) -> list[pa.DataType]:
 
 @contextmanager
 def open_database(
-    scratch: str, *, threads: int = 1, has_objects: bool = False
+    scratch: str, *, has_objects: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens an empty database that uses at most 112 MB of memory; the rest goes to `scratch`.
 
     Args:
         scratch: A local folder.
-        threads: Two are faster, but large tables are not compared within this memory.
         has_objects: Rows have lists of objects: then it uses at most 200 MB.
 
     Raises:
@@ -66,7 +65,7 @@ def open_database(
     config = {
         "temp_directory": os.path.join(scratch, "duckdb"),
         "memory_limit": _NESTED_MEMORY if has_objects else _MEMORY,
-        "threads": str(threads),
+        "threads": "1",
         # Else each of thousands of files that are read into a table takes memory of its own.
         "preserve_insertion_order": "false",
         "enable_external_file_cache": "false",
