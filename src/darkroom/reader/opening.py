@@ -59,10 +59,11 @@ def open_loaders(
     """
     if order is not None:
         check_choice("order", order, ORDERS)
-    transforms = transform if isinstance(transform, Mapping) else dict.fromkeys(splits, transform)
+    transforms: Mapping[str, Any] = dict.fromkeys(splits, transform)
+    if isinstance(transform, Mapping):
+        transforms = {name_split(name): each for name, each in transform.items()}
     if odd := [each for each in transforms.values() if each is not None and not callable(each)]:
         raise UsageError(f"transform is {odd[0]!r:.80}, expected a function of an image.")
-    transforms = {name_split(name): each for name, each in transforms.items()}
     check_known(transforms, SPLITS, "transform has a function for a split, and there is no split")
     if device is not None and not is_sized:
         raise UsageError(
