@@ -90,7 +90,8 @@ FROM joined GROUP BY GROUPING SETS (
 """
 _LEVELS = ("file", "folder", "split")
 _NUMBERS = f"""
-SELECT {", ".join(f"approx_count_distinct({name})" for name in _LEVELS)}, count(width)
+SELECT {", ".join(f"approx_count_distinct({name})" for name in _LEVELS)}, count(width),
+    count(list_max([each.area FOR each IN objects]))
 FROM ({{images}})
 """
 # What a group has in common, as `grouping` numbers it.
@@ -138,7 +139,9 @@ def find_odd_groups(connection: duckdb.DuckDBPyConnection, images: str) -> list[
             and `objects`, each with `label`, `box` (xmin, ymin, xmax, ymax) and `area`, which is
             null where the list has none.
     """
-    *numbers, sized = connection.execute(_NUMBERS.format(images=images)).fetchall()[0]
+    *numbers, sized, measured = connection.execute(_NUMBERS.format(images=images)).fetchall()[0]
+    if not sized and not measured:  # Places alone say nothing.
+        return []
     kept = {name: number <= _MOST_GROUPS for name, number in zip(_LEVELS, numbers, strict=True)}
     texts = ", ".join(f"if({is_kept}, {name}, NULL) AS {name}" for name, is_kept in kept.items())
     # Without sizes of images, areas alone say something.
