@@ -68,26 +68,28 @@ class Fingerprint:
         By columns, because work that is done row by row adds up for millions of rows.
         """
         columns = chunk.columns
-        parts = ["\0".join(columns[name]) for name in _TEXTS]  # a NUL is rejected on reading
-        parts += [_spell_labels(columns["label"]), *(repr(columns[name]) for name in _OTHERS)]
+        # A NUL is rejected on reading.
+        self.update_text("\0\0".join("\0".join(columns[name]) for name in _TEXTS) + "\0\0")
+        self._digest.update(_spell_labels(columns["label"]))
+        parts = ["", *(repr(columns[name]) for name in _OTHERS)]
         # A column of spans is in `extra`, too; numbers in the names of lists are not.
         parts += [repr(columns["span"])] * any(columns["span"])
         parts += [repr(tuple(reject)) for reject in chunk.rejects]
-        self._digest.update("\0\0".join(parts).encode(errors="backslashreplace"))
+        self.update_text("\0\0".join(parts))
 
     def update_text(self, text: str) -> None:
         """Adds what else the rows depend on."""
-        self._digest.update(text.encode())
+        self._digest.update(text.encode(errors="backslashreplace"))
 
     def hexdigest(self) -> str:
         """Returns the fingerprint, 32 hexadecimal digits."""
         return self._digest.hexdigest()
 
 
-def _spell_labels(values: Sequence[Any]) -> str:
+def _spell_labels(values: Sequence[Any]) -> bytes:
     """Returns a text of labels: of objects JSON, as that of Python takes longer than all else."""
     has_objects = any(isinstance(value, dict) and "objects" in value for value in values)
-    return msgspec.json.encode(values).decode() if has_objects else repr(values)
+    return msgspec.json.encode(values) if has_objects else repr(values).encode()
 
 
 def fingerprint_source(
