@@ -28,12 +28,11 @@ LABEL_TEXT = "image/class/text"
 FeatureValues = list[bytes] | list[int] | list[float]
 FeatureValue = bytes | int | float | FeatureValues
 
-_VARINT, _FIXED64, _LENGTH, _GROUP, _END, _FIXED32 = range(6)
+# Of groups, 3 and 4, no version of examples has any.
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 # The most bytes of a number, and of a tag or a length.
 _NUMBER_BYTES, _TAG_BYTES = 10, 5
 _MAX_NUMBER, _MAX_FIELD = (1 << 64) - 1, (1 << 29) - 1
-# Of groups in groups, as in protobuf.
-_MAX_DEPTH = 100
 
 
 def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = None) -> bytes:
@@ -145,9 +144,7 @@ def decode_example(record: bytes) -> dict[str, FeatureValues]:
     """Returns the features of a serialised tf.train.Example, each a list of its values.
 
     As by protobuf, fields are skipped that no example has or that are of another type on the wire,
-    and of what comes several times the last one counts, or all are joined. One thing is refused
-    that some versions of protobuf take for the end of the message: the end of a group that never
-    began.
+    and of what comes several times the last one counts, or all are joined. Groups are refused.
 
     Raises:
         DataError: The bytes are not such a message.
@@ -238,34 +235,17 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
         if wire == _LENGTH:
             length, start = _read_varint(message, start, _TAG_BYTES)
             place = start + length
+        elif wire == _VARINT:
+            place = _read_varint(message, start)[1]
+        elif wire in (_FIXED32, _FIXED64):
+            place = start + (4 if wire == _FIXED32 else 8)
         else:
-            place = _skip(message, start, tag)
+            raise ValueError(f"unknown wire type {wire}")
         if place > end:
             raise ValueError("the message ends early")
         if not (field := tag >> 3 & _MAX_FIELD):
             raise ValueError("the number of a field is 0")
         yield field, wire, message[start:place]
-
-
-def _skip(message: memoryview, place: int, tag: int, depth: int = 0) -> int:
-    """Returns where a field ends whose tag ends at a place; of groups, which are no longer used."""
-    wire = tag & 7
-    if wire == _VARINT:
-        return _read_varint(message, place)[1]
-    if wire in (_FIXED32, _FIXED64):
-        return place + (4 if wire == _FIXED32 else 8)
-    if wire == _LENGTH:
-        length, place = _read_varint(message, place, _TAG_BYTES)
-        return place + length
-    if wire != _GROUP or depth > _MAX_DEPTH:
-        raise ValueError(f"unknown wire type {wire}, or groups are too deep")
-    while (inner := _read_varint(message, place, _TAG_BYTES))[0] & 7 != _END:
-        if not inner[0] >> 3 & _MAX_FIELD:
-            raise ValueError("the number of a field is 0")
-        place = _skip(message, inner[1], inner[0], depth + 1)
-    if inner[0] >> 3 != tag >> 3:
-        raise ValueError("a group has the end of another one")
-    return inner[1]
 
 
 def _read_varint(message: memoryview, place: int, most: int = _NUMBER_BYTES) -> tuple[int, int]:
