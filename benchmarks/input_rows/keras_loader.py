@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from darkroom.input.graph.decode import decode_image
+from darkroom.input.graph.decode import view_image
 from input_rows.contract import AREA, BATCH, RATIO, SIZE
 
 
@@ -24,7 +24,7 @@ def check_pixels(folder: Path) -> None:
     data = open_keras(folder)
     (images, _) = next(iter(data))
     for image, path in zip(images, data.file_paths, strict=False):
-        ours = decode_image(tf.io.read_file(path), (SIZE, SIZE), scaled=False)
+        ours, _ = view_image(tf.io.read_file(path), (SIZE, SIZE), scaled=False)
         if not np.array_equal(ours, np.floor(image.numpy() + 0.5)):
             raise SystemExit(f"Pixels of {path} differ.")
 

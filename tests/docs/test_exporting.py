@@ -14,7 +14,7 @@ import tensorflow as tf
 from PIL import Image
 
 from darkroom.evaluation.predict import predict
-from darkroom.input.graph.decode import decode_image
+from darkroom.input.graph.decode import view_image
 from darkroom.training.export import export_model
 from darkroom.training.formats.converter import ONNX, TFLITE, convert_onnx, convert_tflite
 
@@ -59,7 +59,7 @@ def test_pixels_of_transparent_and_turned_pngs_are_those_of_the_model(
     exif[0x0112] = 6
     data = encode(image, "PNG", exif=exif)
     (tmp_path / "image").write_bytes(data)
-    expected = decode_image(tf.constant(data), SIZE, resize).numpy()
+    expected = view_image(tf.constant(data), SIZE, resize)[0].numpy()
     found = read_pixels(tmp_path / "image", *SIZE, resize)
     assert (found.shape, found.dtype) == ((1, *SIZE, 3), np.uint8)
     # One level, where the order of float32 operations decides how a half is rounded.
@@ -75,7 +75,7 @@ def test_pixels_of_jpegs_are_almost_those_of_the_model(tmp_path, read_pixels, si
     exif[0x0112] = turn
     data = encode(_draw(*sides), "JPEG", quality=95, exif=exif)
     (tmp_path / "image").write_bytes(data)
-    expected = decode_image(tf.constant(data), SIZE, resize).numpy()
+    expected = view_image(tf.constant(data), SIZE, resize)[0].numpy()
     found = read_pixels(tmp_path / "image", *SIZE, resize)[0].astype(int)
     assert np.abs(found - expected).mean() < 1.5
 

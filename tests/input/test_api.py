@@ -17,7 +17,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.graph import decode
-from darkroom.input.graph.decode import decode_image
+from darkroom.input.graph.decode import view_image
 from darkroom.input.loading import LoadedSplits, load
 from darkroom.input.opening import input_fn, open_files
 from darkroom.input.pipeline import (
@@ -152,7 +152,7 @@ def test_evaluation_gives_whole_images_in_one_order(files, helpers):
     for images, labels in first:
         for image, label in zip(images, labels, strict=True):
             encoded, expected = rows[image[0, 0, 0]]
-            np.testing.assert_array_equal(image, decode_image(tf.constant(encoded), SIZE))
+            np.testing.assert_array_equal(image, view_image(tf.constant(encoded), SIZE)[0])
             assert label == expected
 
 

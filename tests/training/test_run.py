@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from darkroom.data.open import open_data
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.input.graph.decode import decode_image
+from darkroom.input.graph.decode import view_image
 from darkroom.input.opening import input_fn, open_splits
 from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
@@ -161,7 +161,7 @@ def test_the_exported_model_sees_the_window_that_evaluation_sees(served, dataset
 
     def decode(resize):
         images = [each["image/encoded"].bytes_list.value[0] for each in features]
-        return tf.stack([decode_image(tf.constant(each), SIZE, resize) for each in images])
+        return tf.stack([view_image(tf.constant(each), SIZE, resize)[0] for each in images])
 
     model = served.model
     np.testing.assert_allclose(found, model(decode("center_crop")), rtol=1e-5)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from darkroom.input.graph.decode import decode_image
+from darkroom.input.graph.decode import view_image
 from darkroom.input.source import LabeledImage
 from darkroom.runtime.machine import count_cores
 
@@ -24,7 +24,7 @@ def find_undecodable(
 
     def decode(number: tf.Tensor, element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         image = parse(element)
-        pixels = decode_image(
+        pixels, _ = view_image(
             image.encoded,
             (1, 1),
             shape=image.shape,

@@ -44,43 +44,6 @@ _CAST_RATIO, _CAST_PIXELS = 8, 600_000
 _Window = Callable[[tf.Tensor], tf.Tensor]
 
 
-def decode_image(
-    encoded: tf.Tensor,
-    image_size: tuple[int, int],
-    resize: str = STRETCH,
-    *,
-    shape: tf.Tensor | None = None,
-    channels: tf.Tensor | None = None,
-    scaled: bool = True,
-    resized: bool = True,
-) -> tf.Tensor:
-    """Decodes an image, upright, as for evaluation and serving.
-
-    Args:
-        encoded: string [], the bytes of a JPEG, PNG, GIF or BMP file.
-        image_size: (height, width) in pixels.
-        resize: "stretch": the whole image; "center_crop": the largest window in the middle that has
-            the aspect ratio of `image_size`, less an eighth of its sides.
-        shape: int32 [2], (height, width) of an image that is known to be upright; else None.
-        channels: int64 [], 1 or 3, if `encoded` is not a file but the pixels of that shape, a byte
-            a value, row by row; else None.
-        scaled: Decode JPEGs at a fraction of their size if that is large enough.
-        resized: Resize the pixels; else return them as they were decoded.
-
-    Returns:
-        uint8 [height, width, 3], RGB.
-    """
-    return view_image(
-        encoded,
-        image_size,
-        resize,
-        shape=shape,
-        channels=channels,
-        scaled=scaled,
-        resized=resized,
-    )[0]
-
-
 def view_image(
     encoded: tf.Tensor,
     image_size: tuple[int, int],
@@ -94,18 +57,21 @@ def view_image(
     resized: bool = True,
     located: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """Decodes an image as `decode_image` does, or a random window of it.
+    """Decodes an image, upright, as for evaluation and serving; or a random window of it.
 
     Args:
-        encoded: See `decode_image`, as for all arguments that it has, too.
-        image_size: See there.
-        resize: See there; it is used without a seed.
+        encoded: string [], the bytes of a JPEG, PNG, GIF or BMP file.
+        image_size: (height, width) in pixels.
+        resize: "stretch": the whole image; "center_crop": the largest window in the middle that has
+            the aspect ratio of `image_size`, less an eighth of its sides. It is used without a
+            seed.
         seed: int64 [2]. Equal seeds give equal windows. None: the whole image, or its middle.
         augmentation: Its `crop_area` and `crop_ratio` choose the window of a seed.
-        shape: See there.
-        channels: See there.
-        scaled: See there.
-        resized: See there.
+        shape: int32 [2], (height, width) of an image that is known to be upright; else None.
+        channels: int64 [], 1 or 3, if `encoded` is not a file but the pixels of that shape, a byte
+            a value, row by row; else None.
+        scaled: Decode JPEGs at a fraction of their size if that is large enough.
+        resized: Resize the pixels; else return them as they were decoded.
         located: Tell what was done to the pixels, for `locate_points`.
 
     Returns:
@@ -144,10 +110,10 @@ def locate_points(steps: tf.Tensor, image_size: tuple[int, int]) -> Matrix:
 def decode_file(
     encoded: tf.Tensor, image_size: tuple[int, int], resize: str = STRETCH
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes an image as `decode_image` does, if the pixels are those of a conversion.
+    """Decodes an image as `view_image` does, if the pixels are those of a conversion.
 
     Args:
-        encoded: See `decode_image`, as for all arguments.
+        encoded: See `view_image`, as for all arguments.
         image_size: See there.
         resize: See there.
 
@@ -180,7 +146,7 @@ def make_decoder(
 
     Args:
         image_size: (height, width) in pixels.
-        resize: As for `decode_image`.
+        resize: As for `view_image`.
         augmentation: The choice of the window; None: the whole image, or its middle.
         scaled: Decode JPEGs at a fraction of their size where that is enough.
         resized: Else the pixels are given as they were decoded.
