@@ -19,7 +19,7 @@ from darkroom.dataset.example import encode_example
 from darkroom.errors import DataError, RejectError, UsageError
 from darkroom.evaluation.scores.serving import find_model, load_model
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.endings import IMAGE_ENDINGS, is_image_name
+from darkroom.images.headers import IMAGE_ENDINGS, is_image_name
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.options.image import ImageOptions
 from darkroom.runtime import progress

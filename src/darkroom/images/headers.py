@@ -1,4 +1,4 @@
-"""Reads format, size and damage of an image file without decoding it."""
+"""Tells format, size and damage of an image file by its name and its bytes, without decoding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import struct
 import zlib
 from collections.abc import Iterator
 
+from darkroom.storage.uris import find_ending
+
 JPEG, PNG = "jpeg", "png"
+# Files with other endings (licences, notes, thumbnail databases) are not images.
+IMAGE_ENDINGS = frozenset(
+    f".{name}"
+    for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
+)
 # Types of color in the header of a PNG.
 PNG_GRAY, PNG_RGB, PNG_PALETTE, PNG_GRAY_ALPHA = 0, 2, 3, 4
 
@@ -66,6 +73,11 @@ _ADAM7 = (
     (0, 1, 1, 2),
 )
 _INFLATED_BYTES = 1 << 16
+
+
+def is_image_name(path: str) -> bool:
+    """Tells whether a path has the ending of an image."""
+    return find_ending(path) in IMAGE_ENDINGS
 
 
 def sniff_format(data: bytes) -> str | None:

@@ -13,7 +13,7 @@ from darkroom.dataset.read_as import BY_FOLDER, BY_HASH, ReadAs
 from darkroom.dataset.schema import Columns, Kind, Schema
 from darkroom.dataset.splits import find_split
 from darkroom.errors import DataError, RejectError, UsageError
-from darkroom.images.endings import IMAGE_ENDINGS
+from darkroom.images.headers import IMAGE_ENDINGS
 from darkroom.manifest.sources.base import Row, Source, Value
 from darkroom.manifest.sources.layouts import check_parts, check_splits
 from darkroom.manifest.sources.listing import Listing

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES, Kind, Schema, find_boxes, find_object_columns
 from darkroom.errors import DataError
-from darkroom.images.endings import is_image_name
+from darkroom.images.headers import is_image_name
 from darkroom.storage import uris
 
 # The most records that may be before a header.

@@ -12,7 +12,7 @@ from darkroom import storage
 from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, UNASSIGNED, find_split
-from darkroom.images.endings import is_image_name
+from darkroom.images.headers import is_image_name
 from darkroom.manifest.sources.evidence import Evidence, read_evidence
 from darkroom.storage.uris import find_ending, relative_identity
 

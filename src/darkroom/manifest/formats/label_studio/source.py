@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote
 from darkroom import storage
 from darkroom.dataset.read_as import ReadAs
 from darkroom.errors import DataError
-from darkroom.images.endings import is_image_name
+from darkroom.images.headers import is_image_name
 from darkroom.manifest.formats.base import Annotated, AnnotationSource
 from darkroom.manifest.formats.json_file import JsonFile
 from darkroom.manifest.formats.label_studio.regions import is_region, read_results

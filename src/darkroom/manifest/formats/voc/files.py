@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import filterfalse
 
 from darkroom.dataset.splits import SPLITS, UNASSIGNED, compare_lists, parse_split
-from darkroom.images.endings import is_image_name
+from darkroom.images.headers import is_image_name
 from darkroom.manifest.sources.listing import (
     Listing,
     find_name,
