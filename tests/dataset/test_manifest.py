@@ -13,6 +13,7 @@ from darkroom.dataset.manifest import (
     write_manifest_info,
 )
 from darkroom.errors import DataError
+from darkroom.storage import parquet
 from darkroom.storage.parquet import KeptTables
 
 MANIFEST = Manifest(
@@ -115,3 +116,16 @@ def test_neighbours_read_a_row_group_once(tmp_path, monkeypatch):
         for table in read_manifest_tables(str(tmp_path), first, 5, kept):
             found += table["row"].to_pylist()
     assert (found, groups) == ([*range(50)], [0, 1, 2])
+
+
+def test_tables_are_kept_while_they_take_little_memory(monkeypatch):
+    table, read = pa.table({"row": range(100)}), []
+    monkeypatch.setattr(parquet, "_MAX_KEPT_BYTES", 2 * table.nbytes)
+    kept = KeptTables()
+    for key in (1, 2, 1, 3, 1, 2):
+        assert kept.read(key, lambda key=key: read.append(key) or table) is table
+    assert read == [1, 2, 3, 2]
+    monkeypatch.setattr(parquet, "_MAX_KEPT_BYTES", 0)
+    for key in (2, 2, 1, 1):
+        kept.read(key, lambda key=key: read.append(key) or table)
+    assert read == [1, 2, 3, 2, 1]

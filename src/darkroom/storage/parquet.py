@@ -17,7 +17,7 @@ from darkroom import storage
 from darkroom.errors import DarkroomError, DataError
 
 BATCH_ROWS = 8_192
-_MAX_KEPT_ROWS = 250_000
+_MAX_KEPT_BYTES = 32 << 20
 
 
 def leave_pandas_out() -> None:
@@ -109,7 +109,10 @@ def count_rows(parquet: pq.ParquetFile) -> int:
 
 
 class KeptTables:
-    """Tables that threads have read last: shards that are neighbours read the same ones."""
+    """Tables that threads have read last: shards that are neighbours read the same ones.
+
+    The last one is kept, and those before it while all together take little memory.
+    """
 
     def __init__(self) -> None:
         self._tables: OrderedDict[Hashable, pa.Table] = OrderedDict()
@@ -122,6 +125,10 @@ class KeptTables:
                 self._tables[key] = load()
             self._tables.move_to_end(key)
             found = self._tables[key]
-            while sum(map(len, self._tables.values())) > _MAX_KEPT_ROWS:
+            while len(self._tables) > 1 and self._num_bytes > _MAX_KEPT_BYTES:
                 self._tables.popitem(last=False)
         return found
+
+    @property
+    def _num_bytes(self) -> int:
+        return sum(table.nbytes for table in self._tables.values())

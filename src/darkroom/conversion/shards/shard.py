@@ -197,7 +197,7 @@ def write_shard(
     Args:
         task: The shard to write.
         readers: They read and encode images; None where rows have no images.
-        tables: Keeps what linked shards have in common of the manifest, and the old index.
+        tables: Keeps what shards have in common of the manifest, and of the old index.
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
 
@@ -235,7 +235,7 @@ def write_shard(
             tick(encoded.num_rows, 0)
 
         found = read_manifest_tables(
-            task.folders.manifest, task.range.first_row, task.range.num_rows
+            task.folders.manifest, task.range.first_row, task.range.num_rows, tables
         )
         rows = chain.from_iterable(map(old.list_rows if old else list_rows, found))
         if task.has_images:
