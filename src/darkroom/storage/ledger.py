@@ -64,7 +64,7 @@ def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
         hashes = {sha256} if sha256 == ANY or found is None else {found, sha256}
         coming[name] = sorted(hashes)
     if foreign:
-        raise _make_error(folder, foreign, hint)
+        raise build_foreign_error(folder, foreign, hint)
     if ledger != (entries := {**entries, **coming}):
         text = format_json({"darkroom_files": _FORMAT_VERSION, "files": entries})
         storage.make_folder(folder)
@@ -86,7 +86,7 @@ def check_owned_files(folder: str, names: Collection[str]) -> None:
         if not _is_ours(_look(storage.join(folder, name)), entries.get(name, ()))
     ]
     if foreign:
-        raise _make_error(folder, foreign, "")
+        raise build_foreign_error(folder, foreign)
 
 
 def write_files(folder: str, contents: Mapping[str, bytes]) -> list[str]:
@@ -213,10 +213,20 @@ def _is_ours(found: str | None, accepted: Collection[str]) -> bool:
     return found != _NOT_REGULAR and (found in accepted or ANY in accepted)
 
 
-def _make_error(folder: str, foreign: list[str], hint: str) -> OutputError:
+def build_foreign_error(
+    folder: str, foreign: Sequence[str], hint: str = "", what: str = "folder"
+) -> OutputError:
+    """Returns the error for files that darkroom did not write.
+
+    Args:
+        folder: Their folder.
+        foreign: Their names in it.
+        hint: What to do; empty: move them, or choose another folder.
+        what: What that folder is.
+    """
     count = len(foreign)
     return OutputError(
         f"{folder} holds {count} file{'s' * (count > 1)} that darkroom did not write, or that "
         f"changed since: {list_first([name.rstrip('/') for name in foreign])}.",
-        hint or f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another folder.",
+        hint or f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another {what}.",
     )

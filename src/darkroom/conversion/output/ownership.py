@@ -17,8 +17,8 @@ from darkroom.dataset import journal, layout
 from darkroom.dataset.checksums import FileSum, list_summed_sidecars, read_sums
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
-from darkroom.errors import DataError, OutputError
-from darkroom.runtime.text import list_first
+from darkroom.errors import DataError
+from darkroom.storage import ledger
 from darkroom.storage.locks import LOCK_FILE, is_lock
 
 # Files that prove others are deleted after them, so that a run that is killed can be resumed.
@@ -49,15 +49,10 @@ class Survey:
         Raises:
             OutputError: Some are not.
         """
-        if not self.foreign:
-            return
-        root = output_dir or self.folders.examples
-        count = len(self.foreign)
-        raise OutputError(
-            f"{root} holds {count} file{'s' * (count > 1)} that darkroom did not write, or that "
-            f"changed since: {list_first([_shorten(path, root) for path in self.foreign])}.",
-            f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another output folder.",
-        )
+        if self.foreign:
+            root = output_dir or self.folders.examples
+            names = [_shorten(path, root) for path in self.foreign]
+            raise ledger.build_foreign_error(root, names, what="output folder")
 
 
 def survey(
