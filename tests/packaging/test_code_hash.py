@@ -13,6 +13,7 @@ from darkroom import version
 @pytest.fixture
 def hash_copy(monkeypatch, tmp_path):
     """Hashes a copy of the code, after a change of one of its files."""
+    version.hash_code()  # is kept from here on, and else would be that of the copy
     for package in ("conversion", "dataset", "images", "manifest", "targets", "training"):
         source = Path(version.PACKAGE_FOLDER, package)
         shutil.copytree(source, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
