@@ -10,6 +10,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from darkroom import storage
 from darkroom.dataset import keys, splits
 from darkroom.dataset.rejects import MANIFEST_STAGE, OBJECT_STAGE, Reject, format_target
@@ -46,21 +48,22 @@ class Chunk(NamedTuple):
         return len(self.columns["key"]) + sum(each.stage != OBJECT_STAGE for each in self.rejects)
 
 
-# The columns of rows, as the manifest knows them before duplicates are dropped:
-COLUMNS = (
-    "key",  # of the example, 32 hexadecimal digits
-    "id",  # the text whose hash the key is
-    "uri",  # URI of the image; empty when there is none
-    "split",  # `train`, `eval` or `test`
-    "declared",  # the split that the row declares; empty when it declares none
-    "label",  # what it is labelled with, as its kind of target gives it
-    "row",  # the number in the source
-    "span",  # images of different spans never share a shard
-    "order",  # the place in the seeded order of split and span
-    "size",  # bytes of the image, when that is known cheaply
-    "mtime",  # version of the image (modification time or etag), likewise
-    "extra",  # the input columns by name
-)
+# The columns of rows, as the manifest knows them before duplicates are dropped, with their types.
+# Those of the label and of the input columns are not the same for all sources.
+COLUMNS: dict[str, pa.DataType | None] = {
+    "key": pa.string(),  # of the example, 32 hexadecimal digits
+    "id": pa.string(),  # the text whose hash the key is
+    "uri": pa.string(),  # URI of the image; empty when there is none
+    "split": pa.string(),  # `train`, `eval` or `test`
+    "declared": pa.string(),  # the split that the row declares; empty when it declares none
+    "label": None,  # what it is labelled with, as its kind of target gives it
+    "row": pa.int64(),  # the number in the source
+    "span": pa.int64(),  # images of different spans never share a shard
+    "order": pa.int64(),  # the place in the seeded order of split and span
+    "size": pa.int64(),  # bytes of the image, when that is known cheaply
+    "mtime": pa.string(),  # version of the image (modification time or etag), likewise
+    "extra": None,  # the input columns by name
+}
 
 
 def parse_blocks(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Chunk]:

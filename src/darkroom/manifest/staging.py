@@ -17,7 +17,7 @@ from darkroom.dataset.rejects import OBJECT_STAGE, RejectsWriter
 from darkroom.dataset.schema import Schema
 from darkroom.manifest.chunks import CHUNK_ROWS, LOOKUP_THREADS, look_up, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
-from darkroom.manifest.rows import Chunk, parse_blocks
+from darkroom.manifest.rows import COLUMNS, Chunk, parse_blocks
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.process import collect_less_garbage
@@ -145,20 +145,7 @@ class _Stage:
 
 def _make_arrow_schema(schema: Schema) -> pa.Schema:
     """Returns the columns of staged rows: `COLUMNS`, `extra` only for inputs."""
-    fields: list[tuple[str, Any]] = [
-        ("key", pa.string()),
-        ("id", pa.string()),
-        ("uri", pa.string()),
-        ("split", pa.string()),
-        ("declared", pa.string()),
-        ("label", find_kind(schema.target_kind).listed_type),
-        ("row", pa.int64()),
-        ("span", pa.int64()),
-        ("order", pa.int64()),
-        ("size", pa.int64()),
-        ("mtime", pa.string()),
-    ]
+    types = {**COLUMNS, "label": find_kind(schema.target_kind).listed_type}
     if schema.inputs:
-        inputs = [pa.field(name, INPUT_TYPES[kind]) for name, kind in schema.inputs]
-        fields.append(("extra", pa.struct(inputs)))
-    return pa.schema(fields)
+        types["extra"] = pa.struct([(name, INPUT_TYPES[kind]) for name, kind in schema.inputs])
+    return pa.schema([(name, kind) for name, kind in types.items() if kind is not None])
