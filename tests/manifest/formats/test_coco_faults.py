@@ -238,6 +238,15 @@ def test_a_name_that_is_not_utf8_is_one_bad_image(write):
     assert second.fault
 
 
+def test_a_mask_that_is_not_utf8_is_none(write):
+    runs = {"size": [5, 4], "counts": "5:5"}
+    objects = [{**CAT, "segmentation": runs}, {**CAT, "segmentation": runs, "bbox": None, "id": 6}]
+    text = write(*objects).read_bytes().replace(b"5:5", b"5:\xff")
+    assert list_faults(write(text)) == [
+        ("bad_box", "it has no bbox, and no polygon or RLE to find it")
+    ]
+
+
 @pytest.mark.fault(101, "JSON that is nested very deeply", "refused", code="exit 1")
 def test_deep_json_is_refused(write):
     deep = f'"x": {"[" * 1_000_000}{"]" * 1_000_000}, "bbox"'

@@ -83,10 +83,17 @@ def _is_difficult(each: CocoAnnotation) -> bool:
     return False
 
 
+def _parse_mask(found: CocoAnnotation) -> Any:
+    """Returns the polygons or the RLE of an object; None where none can be read."""
+    with suppress(ValueError):
+        return msgspec.json.decode(found.segmentation)
+    return None
+
+
 def list_outlined(objects: Sequence[CocoAnnotation]) -> Iterator[Outlined]:
     """Yields the first objects that have a box and polygons."""
     for each in objects[:_MOST_COMPARED]:
-        mask = msgspec.json.decode(each.segmentation) if len(each.segmentation) else None
+        mask = _parse_mask(each)
         hull = find_box(mask) if isinstance(mask, list) else None
         if hull is not None and each.bbox is not None and len(each.bbox) == 4:
             yield f"{each.id!s:.80}", make_corners(each.bbox), hull
@@ -174,8 +181,7 @@ class CocoObjects:
 
     def _complete(self, found: CocoAnnotation) -> bool:
         """Gives an object without a box that of its mask; tells whether it can be used."""
-        mask = msgspec.json.decode(found.segmentation) if len(found.segmentation) > _NULL else None
-        if not found.bbox and (box := find_box(mask)):
+        if not found.bbox and (box := find_box(_parse_mask(found))):
             self._counts[_FROM_MASKS] += 1
             found.bbox = [box[0], box[1], box[2] - box[0], box[3] - box[1]]
         if found.category_id not in self._categories:
