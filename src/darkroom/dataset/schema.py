@@ -291,11 +291,11 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
             of a known one.
     """
     _check_unique(names)
-    # In JSON, half of a character can be alone; for Arrow, a NUL ends a name.
-    odd = [name for name in names if "\0" in name or name.encode(errors="ignore").decode() != name]
-    if odd:
+    # In JSON, half of a character can be alone; for Arrow, a NUL ends a name; DuckDB needs one.
+    texts = {name: name.encode(errors="ignore").decode().replace("\0", "") for name in names}
+    if odd := [name for name, text in texts.items() if not text or text != name]:
         raise DataError(
-            f"The name of column {odd[0]!r} is not Unicode text, or has a NUL.",
+            f"The name of column {odd[0]!r} is empty, is not Unicode text, or has a NUL.",
             "Rename the column.",
         )
     _check_unambiguous(names)
