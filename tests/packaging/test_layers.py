@@ -473,6 +473,21 @@ def test_names_are_imported_from_where_they_are_defined():
     assert wrong == []
 
 
+def test_benchmarks_import_what_is_there():
+    """No other test runs them."""
+    wrong = []
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or find_top(node.module or "") != "darkroom":
+                continue
+            module = f"{node.module}"
+            if (found := list_modules().get(module)) and found.name == "__init__.py":
+                continue
+            names = find_defined_names(module) if found else set()
+            wrong += [f"{path}: {each.name}" for each in node.names if each.name not in names]
+    assert wrong == []
+
+
 def test_a_public_name_is_defined_in_one_module():
     """Whoever searches for a name finds the thing."""
     assert find_homonyms() == {}
