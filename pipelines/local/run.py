@@ -153,8 +153,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
     for argument in config.beam_args:
         if argument.startswith("--runner="):
             parse_runner(argument.partition("=")[2])
-    if config.weights is not None:
-        check_weights(config.weights, config.model)
+    check_weights(config.weights, config.model)
     for path in (config.exclude, config.decisions, config.groups):
         if path is not None:
             storage.stat_file(path)

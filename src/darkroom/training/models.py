@@ -184,8 +184,7 @@ def check_model(spec: str, weights: str | None = None) -> None:
         UsageError: One of them does not exist.
     """
     check_model_name(spec)
-    if weights is not None:
-        check_weights(weights, spec)
+    check_weights(weights, spec)
     if spec.startswith(APPLICATIONS_PREFIX):
         name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
         if name not in names:

@@ -98,8 +98,7 @@ def train(
         "augment": augment,
     }
     made = merge_options(TrainingOptions, options, given)
-    if made.weights is not None:
-        check_weights(made.weights, made.model)
+    check_weights(made.weights, made.model)
     data, eval_data = _list_paths(records), _list_paths(eval_records)
     return train_datasets(data, made, os.fspath(checkpoint_dir), eval_data)
 
@@ -177,8 +176,7 @@ def make_options(values: Mapping[str, Any]) -> TrainingOptions:
     """
     check_backend()
     options = TrainingOptions.from_dict({"image_size": None, **values})
-    if options.weights is not None:
-        check_weights(options.weights, options.model)
+    check_weights(options.weights, options.model)
     return options
 
 

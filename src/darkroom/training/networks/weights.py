@@ -33,8 +33,8 @@ class EarlierTraining(NamedTuple):
     learned: Learned
 
 
-def check_weights(weights: str, model: str) -> None:
-    """Checks that weights to start from exist.
+def check_weights(weights: str | None, model: str) -> None:
+    """Checks that weights to start from exist, if any are given.
 
     Args:
         weights: A file, the folder of a training, or `imagenet`.
@@ -45,6 +45,8 @@ def check_weights(weights: str, model: str) -> None:
         UsageError: There are none, they are not for the model, a file of HDF5 by its name is of
             another kind, or one of torch is not that of the extra `pretrained`.
     """
+    if weights is None:
+        return
     if weights == IMAGENET:
         if model != EFFICIENTNET_LITE and not model.startswith(APPLICATIONS_PREFIX):
             raise UsageError(
